@@ -231,7 +231,7 @@ generate: ## Generate code, the ProviderSpec's JSON schema, the reference pages,
 	$(BUF) generate
 	$(GOTEST) ./api/driver/v1 -run '^TestContract$$' -update
 	go run ./api/v1alpha1/internal/reference
-	$(GOTEST) ./pkg/spi/render -run '^TestGolden$$' -update
+	$(GOTEST) ./pkg/render -run '^TestGolden$$' -update
 
 .PHONY: verify
 verify: ## Run the checks of CI: tidy, generate, format, lint, image (of this architecture) and test. Fails if that changed a file.

@@ -17,13 +17,13 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/evacuation/provider"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/images"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providercluster"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/evacuations"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 )
 
 // Controller describes the machine controller that calls the driver.
@@ -142,7 +142,7 @@ func require(ok bool, message string) error {
 type ProviderClusters struct {
 	Machines  *providercluster.Machines
 	Explainer *providercluster.Explainer
-	Evacuator *evacuations.Evacuator
+	Evacuator *provider.Evacuator
 }
 
 // ProviderClusters returns the access to provider clusters, and registers the metrics of clients
@@ -170,7 +170,7 @@ func (o *Options) ProviderClusters(controller Controller, metrics prometheus.Reg
 			Clock:              o.Clock,
 		}),
 		Explainer: providercluster.NewExplainer(clients, o.Clock, o.UnschedulableGrace),
-		Evacuator: evacuations.New(clients),
+		Evacuator: provider.New(clients),
 	}, nil
 }
 

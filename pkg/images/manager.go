@@ -1,7 +1,7 @@
 // Package images manages the golden images of shoots on provider clusters: the DataVolumes that
 // root volumes are cloned from. It creates an image once, replaces an image whose import has
 // failed or whose claim exceeded a quota, and deletes images that are no longer needed.
-// pkg/spi/providercluster calls it from the methods of the PluginSPI and passes DataVolumes that
+// pkg/providercluster calls it from the methods of the PluginSPI and passes DataVolumes that
 // api/goldenimage renders; pkg/preflight lists images. It must not depend on
 // machine-controller-manager, nor on the format of image names.
 //

@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/render"
 )
 
 // BenchmarkMachine measures the computation for each machine, from the request to the rendered
 // objects.
 func BenchmarkMachine(b *testing.B) {
 	for _, name := range []string{"minimal", "predecessor", "template-devices", "template-scheduling"} {
-		text, err := os.ReadFile("../spi/render/testdata/" + name + ".spec.yaml")
+		text, err := os.ReadFile("../render/testdata/" + name + ".spec.yaml")
 		require.NoError(b, err)
 		raw, err := yaml.YAMLToJSON(text)
 		require.NoError(b, err)

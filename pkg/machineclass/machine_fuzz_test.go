@@ -11,13 +11,13 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/render"
 )
 
 // FuzzDecodeCreateMachine decodes hostile specs and Secrets. A machine that is accepted can be
 // rendered, with unchanged user data.
 func FuzzDecodeCreateMachine(f *testing.F) {
-	specs, err := filepath.Glob("../spi/render/testdata/*.spec.yaml")
+	specs, err := filepath.Glob("../render/testdata/*.spec.yaml")
 	require.NoError(f, err)
 
 	for _, path := range specs {

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/render"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
 // predecessorSpec is a ProviderSpec as the predecessor's extension wrote it for a worker pool

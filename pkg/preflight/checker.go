@@ -13,7 +13,7 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/render"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 

@@ -1,6 +1,6 @@
 // Package spi is the contract between the MachinePlugin, which implements
 // machine-controller-manager's interface, and the layer that manages machines on a provider
-// cluster. pkg/kubevirt calls it, pkg/spi/providercluster implements it. It contains
+// cluster. pkg/kubevirt calls it, pkg/providercluster implements it. It contains
 // interfaces, plain structs and sentinel errors, and must not depend on
 // machine-controller-manager, nor on any client.
 package spi

@@ -11,8 +11,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/internal/driveroptions"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/evacuation/provider"
 	plugin "github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/evacuations"
 )
 
 // Settings are the driver settings that tests change.
@@ -49,7 +49,7 @@ func NewDriver(o Settings) driver.Driver {
 }
 
 // NewEvacuator returns the Evacuator that the sidecar uses.
-func NewEvacuator() *evacuations.Evacuator {
+func NewEvacuator() *provider.Evacuator {
 	return Settings{}.clusters().Evacuator
 }
 

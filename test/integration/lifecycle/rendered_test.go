@@ -21,7 +21,7 @@ func TestGoldenFilesAreValid(t *testing.T) {
 	t.Parallel()
 
 	s := harness.NewShoot(t)
-	files, err := filepath.Glob("../../../pkg/spi/render/testdata/*.golden.yaml")
+	files, err := filepath.Glob("../../../pkg/render/testdata/*.golden.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 

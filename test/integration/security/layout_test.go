@@ -13,6 +13,6 @@ func TestNoSimulatorInTheDriver(t *testing.T) {
 
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../../../cmd/...").CombinedOutput()
 	require.NoError(t, err, string(out))
-	require.Contains(t, string(out), "machine-controller-manager-provider-kubevirt/pkg/spi/providercluster")
+	require.Contains(t, string(out), "machine-controller-manager-provider-kubevirt/pkg/providercluster")
 	require.NotContains(t, string(out), "machine-controller-manager-provider-kubevirt/test/")
 }

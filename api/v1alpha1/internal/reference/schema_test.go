@@ -30,7 +30,7 @@ func TestSchemaAcceptsGoldenSpecs(t *testing.T) {
 	t.Parallel()
 
 	root := readSchema(t)
-	specs, err := filepath.Glob(repository + "pkg/spi/render/testdata/*.spec.yaml")
+	specs, err := filepath.Glob(repository + "pkg/render/testdata/*.spec.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, specs)
 

@@ -1,0 +1,244 @@
+// Package provider finds and evacuates the machines that must leave their provider nodes. It
+// implements spi.Evacuator on provider clusters; pkg/evacuation makes the decisions and calls it.
+// It must not depend on Machines, deadlines or the control cluster.
+package provider
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/client-go/tools/cache"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/render"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// Evacuator implements spi.Evacuator.
+type Evacuator struct {
+	clients *providerapi.Cache
+}
+
+var _ spi.Evacuator = (*Evacuator)(nil)
+
+// New returns an Evacuator that takes its clients from the cache.
+func New(clients *providerapi.Cache) *Evacuator {
+	return &Evacuator{clients: clients}
+}
+
+// ServerAndNamespace implements spi.Evacuator.
+func (e *Evacuator) ServerAndNamespace(kubeconfig []byte) (string, error) {
+	c, err := e.clients.For(kubeconfig)
+	if err != nil {
+		return "", err
+	}
+
+	return c.Server + "/" + c.Namespace, nil
+}
+
+// evacuations implements spi.Evacuations. Watches detect evacuations without periodic requests.
+// Their caches may be stale, so irreversible actions require Confirm.
+type evacuations struct {
+	clients           *providerapi.Clients
+	identity          spi.Identity
+	instanceInformer  cache.SharedIndexInformer
+	migrationInformer cache.SharedIndexInformer
+
+	// created has the times of migrations that the watch may not have delivered yet, by name.
+	created *utilcache.LRUExpireCache
+	// others has what is known about migrations of others, by the name of the driver's migration that
+	// was rejected because of them.
+	others *utilcache.LRUExpireCache
+	// othersPeriod is the interval at which they are read again.
+	othersPeriod time.Duration
+}
+
+// WatchEvacuations implements spi.Evacuator.
+func (e *Evacuator) WatchEvacuations(ctx context.Context, in *spi.WatchEvacuationsInput, changed func()) (spi.Evacuations, error) {
+	if !in.Identity.Valid() {
+		return nil, spi.Errorf(spi.ErrInvalid, "a watch for evacuations requires both the cluster and the role tag")
+	}
+
+	c, err := e.clients.For(in.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+
+	w := &evacuations{
+		clients: c, identity: in.Identity,
+		created: utilcache.NewLRUExpireCache(providerapi.MaxObjects),
+		others:  utilcache.NewLRUExpireCache(providerapi.MaxObjects), othersPeriod: othersPeriod,
+	}
+
+	w.instanceInformer, err = providerapi.Follow(c.Instances(), &kubevirtv1.VirtualMachineInstance{}, w.following("VirtualMachineInstances", changed))
+	if err != nil {
+		return nil, err
+	}
+
+	w.migrationInformer, err = providerapi.Follow(c.Migrations(), &kubevirtv1.VirtualMachineInstanceMigration{},
+		w.following("VirtualMachineInstanceMigrations", changed))
+	if err != nil {
+		return nil, err
+	}
+
+	go w.instanceInformer.RunWithContext(ctx)
+	go w.migrationInformer.RunWithContext(ctx)
+
+	return w, nil
+}
+
+func (e *evacuations) following(kind string, changed func()) providerapi.Following {
+	return providerapi.Following{
+		Description: kind + " in " + e.clients.Namespace, Labels: render.Selector(e.identity), Transform: trim, IsRelevant: isRelevantChange, OnChange: changed,
+		OnError: e.logWatchError,
+	}
+}
+
+// List implements spi.Evacuations.
+func (e *evacuations) List() ([]spi.Evacuation, bool) {
+	if !e.instanceInformer.HasSynced() || !e.migrationInformer.HasSynced() {
+		return nil, false
+	}
+
+	progress, busy := e.migrationProgress(), e.busyNodes()
+
+	var list []spi.Evacuation
+
+	for _, instance := range e.instances(isMarked) {
+		evacuation := e.evacuationOf(instance)
+		evacuation.ShuttingDown = instance.DeletionTimestamp != nil
+		evacuation.MigrationProgressAt = progress[evacuation.Node]
+		evacuation.MigrationQueued = e.isQueued(instance, busy)
+		list = append(list, evacuation)
+	}
+
+	return list, true
+}
+
+// markedInstances returns the instances that must be evacuated.
+func (e *evacuations) markedInstances() []*kubevirtv1.VirtualMachineInstance {
+	return e.instances(mustEvacuate)
+}
+
+// instances returns the selected instances. They are the informer's objects and must not be modified.
+func (e *evacuations) instances(selected func(*kubevirtv1.VirtualMachineInstance) bool) []*kubevirtv1.VirtualMachineInstance {
+	var list []*kubevirtv1.VirtualMachineInstance
+
+	for _, object := range e.instanceInformer.GetStore().List() {
+		if instance, ok := object.(*kubevirtv1.VirtualMachineInstance); ok && selected(instance) {
+			list = append(list, instance)
+		}
+	}
+
+	return list
+}
+
+// mustEvacuate reports whether an instance is marked, and does not leave its node anyway, since it is
+// being deleted.
+func mustEvacuate(instance *kubevirtv1.VirtualMachineInstance) bool {
+	return isMarked(instance) && instance.DeletionTimestamp == nil
+}
+
+// isMarked reports whether an instance on its node is marked for evacuation, and no other controller acts
+// on the mark. For the strategies LiveMigrate and LiveMigrateIfPossible, virt-controller does
+// (KubeVirt, pkg/virt-controller/watch/drain/evacuation). An instance on another node than the
+// marked one has been evacuated already.
+func isMarked(instance *kubevirtv1.VirtualMachineInstance) bool {
+	if strategy := instance.Spec.EvictionStrategy; strategy != nil && *strategy != kubevirtv1.EvictionStrategyExternal {
+		return false
+	}
+
+	return instance.Status.EvacuationNodeName != "" && instance.Status.EvacuationNodeName == instance.Status.NodeName &&
+		!instance.IsFinal()
+}
+
+func (e *evacuations) evacuationOf(instance *kubevirtv1.VirtualMachineInstance) spi.Evacuation {
+	evacuation := spi.Evacuation{Machine: instance.Name, UID: instance.UID, Node: instance.Status.EvacuationNodeName}
+
+	for _, condition := range instance.Status.Conditions {
+		switch {
+		case condition.Type == kubevirtv1.VirtualMachineInstanceEvictionRequested && condition.Status == corev1.ConditionTrue:
+			evacuation.RequestedAt = condition.LastTransitionTime.Time
+		case condition.Type == kubevirtv1.VirtualMachineInstanceIsMigratable && condition.Status == corev1.ConditionTrue:
+			evacuation.Migratable = true
+		case condition.Type == kubevirtv1.VirtualMachineInstanceIsMigratable:
+			evacuation.NotMigratableReason = condition.Message
+		}
+	}
+
+	evacuation.Migration, evacuation.MigrationSince = e.migrationOf(instance)
+
+	if evacuation.Migration == spi.MigrationNone {
+		if known := e.ofOthers(migrationName(instance.UID, evacuation.Node)); known.unfinished {
+			evacuation.Migration, evacuation.MigrationSince = spi.MigrationOfOthers, known.since
+		}
+	}
+
+	return evacuation
+}
+
+// migrationOf returns the state of the live migration of an instance, which was requested by this
+// driver or externally, and when that state began.
+func (e *evacuations) migrationOf(instance *kubevirtv1.VirtualMachineInstance) (spi.Migration, time.Time) {
+	if state := instance.Status.MigrationState; state != nil && state.StartTimestamp != nil && state.EndTimestamp == nil {
+		return spi.MigrationRunning, state.StartTimestamp.Time
+	}
+
+	name := migrationName(instance.UID, instance.Status.EvacuationNodeName)
+
+	migration := e.migration(name)
+	if migration == nil {
+		return e.recentlyCreated(name)
+	}
+
+	switch created := migration.CreationTimestamp.Time; {
+	case migration.Status.Phase == kubevirtv1.MigrationFailed:
+		return spi.MigrationFailed, created
+	case migration.Status.Phase == kubevirtv1.MigrationSucceeded:
+		return spi.MigrationNone, time.Time{} // Of an earlier evacuation of the same node. MaintainMigrations deletes it.
+	case migration.TargetIsHandedOff():
+		// The time in KubeVirt's queue does not count as running.
+		return spi.MigrationRunning, latest(created, handOffTime(migration))
+	default:
+		return spi.MigrationPending, created
+	}
+}
+
+// Confirm implements spi.Evacuations.
+func (e *evacuations) Confirm(ctx context.Context, evacuation *spi.Evacuation) (bool, error) {
+	instance, err := e.clients.Instances().Get(ctx, evacuation.Machine)
+	if err != nil || instance == nil {
+		return false, err
+	}
+
+	return instance.UID == evacuation.UID && instance.Status.EvacuationNodeName == evacuation.Node && mustEvacuate(instance), nil
+}
+
+// PowerOff implements spi.Evacuations. It deletes the VirtualMachine, since KubeVirt would restart
+// an instance that is deleted alone. It does not delete an instance whose VirtualMachine is not
+// managed by this shoot's driver.
+func (e *evacuations) PowerOff(ctx context.Context, evacuation *spi.Evacuation) error {
+	instance, err := e.clients.Instances().Get(ctx, evacuation.Machine)
+	if err != nil || instance == nil || instance.UID != evacuation.UID {
+		return err
+	}
+
+	vm, err := e.clients.VirtualMachines().Get(ctx, evacuation.Machine)
+
+	switch {
+	case err != nil:
+		return err
+	case vm == nil:
+		return e.clients.Instances().DeleteObject(ctx, instance)
+	case render.Owns(e.identity, vm.Labels) && metav1.IsControlledBy(instance, vm):
+		return e.clients.VirtualMachines().DeleteUnchanged(ctx, vm)
+	default:
+		return spi.WithRemedy(spi.Errorf(spi.ErrForeign, "VirtualMachine %s lacks the tags of this shoot, or does not control the "+
+			"VirtualMachineInstance of the same name, so it is not powered off", e.clients.Path(evacuation.Machine)),
+			"restore its tags, or shut down the guest manually")
+	}
+}

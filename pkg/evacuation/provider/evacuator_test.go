@@ -1,0 +1,236 @@
+package provider
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
+)
+
+// markedInstance returns an instance that is marked for evacuation, whose guest agent lists an
+// interface for each of 110 pods.
+func markedInstance(name string) kubevirtv1.VirtualMachineInstance {
+	instance := kubevirtv1.VirtualMachineInstance{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "machines", UID: types.UID(name), ResourceVersion: "1"},
+		Status:     kubevirtv1.VirtualMachineInstanceStatus{Phase: kubevirtv1.Running, NodeName: "host", EvacuationNodeName: "host"},
+	}
+
+	for i := range 110 {
+		instance.Status.Interfaces = append(instance.Status.Interfaces, kubevirtv1.VirtualMachineInstanceNetworkInterface{
+			InterfaceName: fmt.Sprintf("cali%011x", i), InfoSource: "guest-agent",
+			IPs: []string{"fe80::ecee:eeff:feee:eeee", "169.254.1.1"},
+		})
+	}
+
+	return instance
+}
+
+// serveInstances returns the kubeconfig of a server that has these instances, and no migrations. It
+// lists in pages, as API servers do.
+func serveInstances(t *testing.T, all ...kubevirtv1.VirtualMachineInstance) []byte {
+	t.Helper()
+
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+
+		switch {
+		case r.URL.Query().Get("sendInitialEvents") != "":
+			w.WriteHeader(http.StatusUnprocessableEntity) // The client falls back to a list.
+		case r.URL.Query().Get("watch") != "":
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+
+			<-r.Context().Done()
+		case strings.HasSuffix(r.URL.Path, "migrations"):
+			_ = json.NewEncoder(w).Encode(kubevirtv1.VirtualMachineInstanceMigrationList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}})
+		case !strings.HasSuffix(r.URL.Path, "instances"):
+			_ = json.NewEncoder(w).Encode(all[slices.IndexFunc(all, func(instance kubevirtv1.VirtualMachineInstance) bool {
+				return strings.HasSuffix(r.URL.Path, "/"+instance.Name)
+			})])
+		default:
+			_ = json.NewEncoder(w).Encode(pageOfInstances(r, all))
+		}
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+
+	return hostile.Kubeconfig(t, server)
+}
+
+func pageOfInstances(r *http.Request, all []kubevirtv1.VirtualMachineInstance) any {
+	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+	list := kubevirtv1.VirtualMachineInstanceList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: all[from:]}
+
+	if limit > 0 && limit < len(list.Items) {
+		list.Items, list.Continue = list.Items[:limit], strconv.Itoa(from+limit)
+	}
+
+	return list
+}
+
+func watchInstances(t *testing.T, all ...kubevirtv1.VirtualMachineInstance) spi.Evacuations {
+	t.Helper()
+
+	p := New(providerapi.NewCache(providerapi.Options{QPS: 100, Burst: 100, RetryFor: 15 * time.Second}))
+
+	evacuations, err := p.WatchEvacuations(t.Context(), &spi.WatchEvacuationsInput{
+		Kubeconfig: serveInstances(t, all...), Identity: spi.Identity{Cluster: "shoot", Role: "node"},
+	}, func() {})
+	require.NoError(t, err)
+
+	return evacuations
+}
+
+// TestLargeInstances shows that the guest agents' data of a large shoot does not exceed the limit
+// of a response.
+func TestLargeInstances(t *testing.T) {
+	t.Parallel()
+
+	var all []kubevirtv1.VirtualMachineInstance
+	for i := range 120 {
+		all = append(all, markedInstance(fmt.Sprintf("m%d", i)))
+	}
+
+	evacuations := watchInstances(t, all...)
+	require.Eventually(t, func() bool {
+		list, complete := evacuations.List()
+
+		return complete && len(list) == len(all)
+	}, 30*time.Second, 10*time.Millisecond)
+}
+
+// TestList_ShuttingDown shows that a guest that is being shut down is not evacuated, but counts until it has
+// left the node.
+func TestList_ShuttingDown(t *testing.T) {
+	t.Parallel()
+
+	running, terminating, gone := markedInstance("running"), markedInstance("terminating"), markedInstance("gone")
+	terminating.DeletionTimestamp, gone.DeletionTimestamp = ptr.To(metav1.Now()), ptr.To(metav1.Now())
+	gone.Status.Phase = kubevirtv1.Succeeded
+	evacuations := watchInstances(t, running, terminating, gone)
+
+	var list []spi.Evacuation
+
+	require.Eventually(t, func() bool {
+		var complete bool
+		list, complete = evacuations.List()
+
+		return complete
+	}, 30*time.Second, 10*time.Millisecond)
+	require.ElementsMatch(t, []spi.Evacuation{
+		{Machine: "running", UID: "running", Node: "host"}, {Machine: "terminating", UID: "terminating", Node: "host", ShuttingDown: true},
+	}, list)
+
+	for name, want := range map[types.UID]bool{"running": true, "terminating": false} {
+		necessary, err := evacuations.Confirm(t.Context(), &spi.Evacuation{Machine: string(name), UID: name, Node: "host"})
+		require.NoError(t, err)
+		require.Equal(t, want, necessary, name)
+	}
+}
+
+func TestDeletionIsRelevantChange(t *testing.T) {
+	t.Parallel()
+
+	before := markedInstance("m")
+	after := before.DeepCopy()
+	after.DeletionTimestamp = ptr.To(metav1.Now())
+	require.True(t, isRelevantChange(&before, after), "no further action is taken for a terminating instance")
+}
+
+// TestEvacuationWatchIsRetried watches a server that requests a retry after an hour, and whose
+// lists have pages that refer to themselves.
+func TestEvacuationWatchIsRetried(t *testing.T) {
+	t.Parallel()
+
+	var (
+		mu       sync.Mutex
+		requests int
+	)
+
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("watch") || strings.HasSuffix(r.URL.Path, "migrations") {
+			mu.Lock()
+			requests++
+			mu.Unlock()
+			hostile.Answers()["RetryAfter"].Serve(w, r)
+
+			return
+		}
+
+		hostile.Answers()["Circle"].Serve(w, r)
+	}))
+	t.Cleanup(server.Close)
+
+	p := New(providerapi.NewCache(providerapi.Options{QPS: 100, Burst: 100}))
+	seen, err := p.WatchEvacuations(t.Context(), &spi.WatchEvacuationsInput{
+		Kubeconfig: hostile.Kubeconfig(t, server), Identity: spi.Identity{Cluster: "c", Role: "node"},
+	}, func() {})
+	require.NoError(t, err)
+
+	require.Eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+
+		return requests > 2
+	}, time.Minute, 10*time.Millisecond, "requests are retried within a minute")
+
+	_, complete := seen.List()
+	require.False(t, complete, "an incomplete list is not used")
+}
+
+// TestMigrationsAreDeletedByUID deletes a migration as the watch's cache has it: without finalizers,
+// and possibly in an outdated version. The driver has no permission to read migrations one by one.
+func TestMigrationsAreDeletedByUID(t *testing.T) {
+	t.Parallel()
+
+	var (
+		mu       sync.Mutex
+		requests []string
+		received metav1.DeleteOptions
+	)
+
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+
+		requests = append(requests, r.Method)
+		_ = json.NewDecoder(r.Body).Decode(&received)
+
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess})
+	}))
+	t.Cleanup(server.Close)
+
+	clients, err := providerapi.NewCache(providerapi.Options{QPS: 100, Burst: 100}).For(hostile.Kubeconfig(t, server))
+	require.NoError(t, err)
+
+	pending := migrationFor("a", transition{kubevirtv1.MigrationPending, 0})
+	pending.UID, pending.ResourceVersion, pending.Finalizers = "u", "7", []string{"f"}
+
+	e := newEvacuations(t, nil, trimMigration(pending))
+	e.clients = clients
+	require.NoError(t, e.CancelMigration(t.Context(), &spi.Evacuation{Machine: "a", UID: "a", Node: "host"}))
+
+	mu.Lock()
+	defer mu.Unlock()
+
+	require.Equal(t, []string{http.MethodDelete}, requests)
+	require.Equal(t, metav1.NewUIDPreconditions("u"), received.Preconditions)
+}

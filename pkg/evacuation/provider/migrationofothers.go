@@ -1,0 +1,103 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// KubeVirt or a user may have created a migration of a marked instance, for example after an update of
+// KubeVirt. It evacuates the instance as well, and virt-api rejects another one until it has ended
+// (KubeVirt, pkg/virt-api/webhooks/validating-webhook/admitters, ensureNoMigrationConflict). The watch
+// does not deliver it, since it lacks the labels of the shoot.
+
+const (
+	// othersPeriod is the interval at which the migrations of others are read again.
+	othersPeriod = 30 * time.Second
+	// othersRetention is how long an evacuation with migrations of others is remembered. It exceeds all
+	// deadlines.
+	othersRetention = 7 * 24 * time.Hour
+)
+
+// migrationOfOthers is what is known about migrations of others for an evacuation.
+type migrationOfOthers struct {
+	// since is when the first one was found. It does not change, so that a series of migrations that
+	// fail does not postpone the deadline.
+	since time.Time
+	// readAt is when they were last read, and unfinished whether one had not ended then.
+	readAt     time.Time
+	unfinished bool
+}
+
+// ofOthers returns what is known about migrations of others for an evacuation.
+func (e *evacuations) ofOthers(migrationName string) migrationOfOthers {
+	found, _ := e.others.Get(migrationName)
+	known, _ := found.(migrationOfOthers)
+
+	return known
+}
+
+// acceptMigrationOfOthers returns nil if a migration of others explains the rejection of the driver's
+// own, and the rejection if there is none.
+func (e *evacuations) acceptMigrationOfOthers(ctx context.Context, evacuation *spi.Evacuation, rejection error) error {
+	if len(validation.IsValidLabelValue(evacuation.Machine)) > 0 {
+		return rejection // KubeVirt cannot label a migration of this instance.
+	}
+
+	unfinished, err := e.readMigrationsOfOthers(ctx, evacuation.Machine, migrationName(evacuation.UID, evacuation.Node))
+	if err != nil || unfinished {
+		return err
+	}
+
+	return rejection
+}
+
+// refreshMigrationsOfOthers reads migrations again that had not ended when they were last read.
+func (e *evacuations) refreshMigrationsOfOthers(ctx context.Context) error {
+	var errs []error
+
+	for _, instance := range e.markedInstances() {
+		name := migrationName(instance.UID, instance.Status.EvacuationNodeName)
+		if known := e.ofOthers(name); known.unfinished && time.Since(known.readAt) > e.othersPeriod {
+			_, err := e.readMigrationsOfOthers(ctx, instance.Name, name)
+			errs = append(errs, err)
+		}
+	}
+
+	return errors.Join(errs...)
+}
+
+// readMigrationsOfOthers reads whether an instance has an unfinished migration. virt-api adds the label
+// to each migration, and does not allow to change it.
+func (e *evacuations) readMigrationsOfOthers(ctx context.Context, instance, migrationName string) (unfinished bool, _ error) {
+	ofInstance := providerapi.List{
+		Description: "VirtualMachineInstanceMigrations of " + e.clients.Path(instance),
+		Labels:      labels.Set{kubevirtv1.MigrationSelectorLabel: instance}.String(),
+	}
+
+	found, err := providerapi.Collect(ctx, e.clients, e.clients.Migrations(), ofInstance,
+		func(migration *kubevirtv1.VirtualMachineInstanceMigration) (string, bool) {
+			return migration.Name, !migration.IsFinal()
+		})
+	if err != nil {
+		return false, err
+	}
+
+	known := e.ofOthers(migrationName)
+	known.readAt, known.unfinished = time.Now(), len(found) > 0
+
+	if known.unfinished && known.since.IsZero() {
+		known.since = known.readAt
+	}
+
+	e.others.Add(migrationName, known, othersRetention)
+
+	return known.unfinished, nil
+}

@@ -1,0 +1,157 @@
+package providercluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/render"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// machineRecord is the control cluster's record of the machine of a call.
+type machineRecord struct {
+	name     string
+	identity spi.Identity
+	address  *spi.AddressRecord
+	// created is set if the Machine has had a VirtualMachine.
+	created bool
+}
+
+func recordForObserve(in *spi.ObserveMachineInput) machineRecord {
+	return machineRecord{name: in.Name, identity: in.Identity, address: in.Recorded, created: in.HasProviderID || in.Recorded != nil}
+}
+
+// recordForDelete ignores the fields of an orphan, for which machine-controller-manager sends a
+// fabricated Machine.
+func recordForDelete(in *spi.DeleteMachineInput) machineRecord {
+	return machineRecord{
+		name: in.Name, identity: in.Identity, address: in.Recorded, created: !in.Orphan && (in.HasProviderID || in.Recorded != nil),
+	}
+}
+
+func recordForExplain(in *spi.ExplainMachineInput) machineRecord {
+	return machineRecord{name: in.Name, identity: in.Identity, address: in.Recorded, created: in.HasProviderID || in.Recorded != nil}
+}
+
+// addressOf returns the current address of a VirtualMachine, or of all of them if the UID is empty.
+func addressOf(c *providerapi.Clients, id spi.Identity, uid types.UID) spi.Address {
+	return spi.Address{Server: c.Server, Namespace: c.Namespace, Cluster: id.Cluster, Role: id.Role, UID: uid}
+}
+
+// owns reports whether the VirtualMachine with the machine's name (nil if there is none) belongs to
+// the machine. The error wraps spi.ErrAddressChanged if the machine's VirtualMachine may exist
+// without being visible: it must count neither as missing nor as deleted.
+func owns(c *providerapi.Clients, record machineRecord, vm *kubevirtv1.VirtualMachine) (bool, error) {
+	elsewhere := record.address.Differs(addressOf(c, record.identity, ""))
+	ours := vm != nil && render.Owns(record.identity, vm.Labels)
+
+	switch {
+	case ours && (!elsewhere || record.address.MayBe(vm.UID)):
+		return true, nil
+	case record.address.IsAbandoned():
+		return false, nil
+	case elsewhere:
+		return false, addressChanged(c, record, vm)
+	case vm != nil && record.claims(vm):
+		return false, wrongTags(c, record, "VirtualMachine", vm)
+	default:
+		return false, nil
+	}
+}
+
+// claims reports whether an object with the machine's name, but without its tags, belongs to the
+// machine according to its UID or, if the UID is not known, to its label. A Machine that never had
+// a VirtualMachine claims no object, since the object may belong to another shoot.
+func (r machineRecord) claims(object metav1.Object) bool {
+	if r.address != nil && r.address.UID != "" {
+		return r.address.Names(object.GetUID())
+	}
+
+	return r.created && object.GetLabels()[render.LabelMachine] == r.name
+}
+
+// tolerates reports whether an error of a provider cluster or of its credentials can be ignored
+// because an operator has abandoned the machine: the cluster may no longer exist, or may refuse the
+// credentials, and the kubeconfig may be missing or unusable.
+func (r machineRecord) tolerates(err error) bool {
+	return r.address.IsAbandoned() && slices.ContainsFunc(
+		[]error{spi.ErrUnavailable, spi.ErrUnauthenticated, spi.ErrForbidden, spi.ErrPrecondition, spi.ErrInvalid},
+		func(sentinel error) bool { return errors.Is(err, sentinel) },
+	)
+}
+
+// addressChanged returns the error for a machine that was created at another address.
+func addressChanged(c *providerapi.Clients, record machineRecord, vm *kubevirtv1.VirtualMachine) error {
+	here := addressOf(c, record.identity, "")
+	found := fmt.Sprintf("VirtualMachine %s is not found in %s", record.name, here)
+
+	switch {
+	case vm != nil && record.address.Names(vm.UID):
+		found = fmt.Sprintf("VirtualMachine %s has tags other than those in %s", record.name, here)
+	case vm != nil:
+		found = fmt.Sprintf("VirtualMachine %s in %s does not belong to the Machine", record.name, here)
+	}
+
+	if record.address.Fault != "" {
+		return &spi.Error{
+			Kind:    spi.ErrAddressChanged,
+			Message: fmt.Sprintf("%s, and annotation %s of the Machine cannot be read: %s", found, spi.AnnotationAddress, record.address.Fault),
+			Remedy:  "correct the annotation, or " + abandon(record.name),
+		}
+	}
+
+	restore := "restore " + changed(record.address.Address, here)
+	if vm != nil && record.address.Names(vm.UID) {
+		restore = "label the VirtualMachine with the tags of the MachineClass, " + restore
+	}
+
+	return &spi.Error{
+		Kind:    spi.ErrAddressChanged,
+		Message: fmt.Sprintf("the Machine was created in %s; %s", record.address, found),
+		Remedy:  fmt.Sprintf("%s, or %s", restore, abandon(record.name)),
+	}
+}
+
+// changed lists the settings that an operator has to restore.
+func changed(recorded, here spi.Address) string {
+	var parts []string
+
+	if recorded.Server != here.Server {
+		parts = append(parts, "the server of the kubeconfig")
+	}
+
+	if recorded.Namespace != here.Namespace {
+		parts = append(parts, "the namespace of the kubeconfig")
+	}
+
+	if recorded.Cluster != here.Cluster || recorded.Role != here.Role {
+		parts = append(parts, "the tags of the MachineClass")
+	}
+
+	return strings.Join(parts, " and ")
+}
+
+// wrongTags returns the error for an object of the machine that has other tags than the class.
+func wrongTags(c *providerapi.Clients, record machineRecord, kind string, object metav1.Object) error {
+	has := object.GetLabels()
+
+	return &spi.Error{
+		Kind: spi.ErrAddressChanged,
+		Message: fmt.Sprintf("%s %s belongs to the Machine, but has the tags %q and %q instead of %s and %s of the MachineClass",
+			kind, c.Path(record.name), has[v1alpha1.TagCluster], has[v1alpha1.TagRole], record.identity.Cluster, record.identity.Role),
+		Remedy: fmt.Sprintf("restore the tags of the MachineClass or of the %s, or %s", kind, abandon(record.name)),
+	}
+}
+
+// abandon returns the command with which an operator abandons a machine.
+func abandon(machine string) string {
+	return fmt.Sprintf("abandon the machine: kubectl annotate --overwrite machine %s %s=%s", machine, spi.AnnotationAddress, spi.AddressAbandoned)
+}

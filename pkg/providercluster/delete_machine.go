@@ -1,0 +1,183 @@
+package providercluster
+
+import (
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/render"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// DeleteMachine implements spi.PluginSPI. It returns nil only when the guest can no longer run,
+// since the Node is deleted next, and a running kubelet would register it again.
+func (m *Machines) DeleteMachine(ctx context.Context, in *spi.DeleteMachineInput) error {
+	record := recordForDelete(in)
+
+	c, vm, err := m.readForDelete(ctx, in)
+
+	switch {
+	case record.tolerates(err):
+		klog.FromContext(ctx).Info("Ignoring an abandoned machine: its provider cluster cannot be read", "machine", in.Name, "reason", err.Error())
+
+		return nil
+	case err != nil:
+		return err
+	}
+
+	class := classOf(in.Identity, in.Class, in.Image)
+	m.images.RegisterClass(class)
+
+	if err := m.deleteMachine(ctx, c, in, vm); err != nil {
+		return err
+	}
+
+	m.images.MachineDeleted(ctx, c, class)
+
+	return nil
+}
+
+func (m *Machines) readForDelete(ctx context.Context, in *spi.DeleteMachineInput) (*providerapi.Clients, *kubevirtv1.VirtualMachine, error) {
+	if !in.Identity.Valid() {
+		return nil, nil, spi.Errorf(spi.ErrInvalid, "the deletion of a machine requires both the cluster and the role tag")
+	}
+
+	return m.read(ctx, in.Kubeconfig, in.Name)
+}
+
+// deleteMachine deletes a machine. The VirtualMachine is the one with its name, or nil.
+func (m *Machines) deleteMachine(
+	ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput, vm *kubevirtv1.VirtualMachine,
+) error {
+	record := recordForDelete(in)
+
+	ours, err := owns(c, record, vm)
+
+	switch {
+	case err != nil:
+	case vm == nil:
+		err = m.removeInstance(ctx, c, in)
+	case ours:
+		err = m.removeAtAddress(ctx, c, in, vm)
+	case record.address.IsAbandoned() && record.claims(vm):
+		return nil // The VirtualMachine stays, and with it its disks and Secrets.
+	}
+
+	if err != nil {
+		return err
+	}
+
+	return sweep(ctx, c, in)
+}
+
+// removeAtAddress removes a VirtualMachine after its address has been recorded, unless the address
+// cannot be recorded.
+func (m *Machines) removeAtAddress(
+	ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput, vm *kubevirtv1.VirtualMachine,
+) error {
+	to := addressOf(c, in.Identity, vm.UID)
+	if in.Recorded.Differs(to) && to.Validate() == nil {
+		return spi.Moved(to)
+	}
+
+	return m.removeVirtualMachine(ctx, c, in, vm)
+}
+
+func (m *Machines) removeVirtualMachine(
+	ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput, vm *kubevirtv1.VirtualMachine,
+) error {
+	if in.Orphan {
+		if err := m.checkOrphan(ctx, c, vm); err != nil {
+			return err
+		}
+
+		// There is no further call for an orphan after its VirtualMachine has been deleted, so its
+		// Secrets are deleted first. The VirtualMachine owns its DataVolumes.
+		if err := sweepSecrets(ctx, c, in); err != nil {
+			return err
+		}
+	}
+
+	if err := c.VirtualMachines().DeleteUnchanged(ctx, vm); err != nil || in.Orphan {
+		return err
+	}
+
+	if err := deleteLeftInstance(ctx, c, in, vm); err != nil {
+		return err
+	}
+
+	return m.awaitMachineGone(ctx, c, vm)
+}
+
+// deleteLeftInstance deletes the instance of a VirtualMachine that was deleted with orphan propagation:
+// KubeVirt does not delete it, and the VirtualMachine may stay until the garbage collector has released
+// its other dependents.
+func deleteLeftInstance(ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput, vm *kubevirtv1.VirtualMachine) error {
+	if vm.DeletionTimestamp == nil || !slices.Contains(vm.Finalizers, metav1.FinalizerOrphanDependents) {
+		return nil
+	}
+
+	instance, err := c.Instances().Get(ctx, in.Name)
+	if err != nil || instance == nil || !render.Owns(in.Identity, instance.Labels) {
+		return err
+	}
+
+	return c.Instances().DeleteObject(ctx, instance)
+}
+
+// removeInstance removes the instance of a VirtualMachine that is gone. It exists only if the
+// VirtualMachine was deleted with orphan propagation, or if its finalizers were removed.
+func (m *Machines) removeInstance(ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput) error {
+	instance, err := c.Instances().Get(ctx, in.Name)
+	if err != nil || instance == nil {
+		return err
+	}
+
+	record := recordForDelete(in)
+
+	switch {
+	case render.Owns(in.Identity, instance.Labels) && !in.Orphan:
+	case render.Owns(in.Identity, instance.Labels):
+		return spi.WithRemedy(spi.Errorf(spi.ErrConflict, "VirtualMachineInstance %s has no VirtualMachine, and no Machine is known for it",
+			c.Path(in.Name)), "delete it")
+	case record.claims(instance) && !record.address.IsAbandoned():
+		return wrongTags(c, record, "VirtualMachineInstance", instance)
+	default:
+		return nil
+	}
+
+	if err := c.Instances().DeleteObject(ctx, instance); err != nil {
+		return err
+	}
+
+	return m.awaitInstanceGone(ctx, c, instance)
+}
+
+// sweep deletes the remaining objects of a machine.
+func sweep(ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput) error {
+	selector, labelled := render.MachineSelector(in.Identity, in.Name)
+	if !labelled {
+		return nil // The predecessor's Secrets and DataVolumes have no label with the machine's name.
+	}
+
+	err := c.DataVolumes(c.Namespace, "DataVolume").DeleteCollection(ctx, in.Name, selector)
+	if err != nil && !apierrors.IsNotFound(err) { // without CDI there are no DataVolumes
+		return err
+	}
+
+	return sweepSecrets(ctx, c, in)
+}
+
+func sweepSecrets(ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput) error {
+	selector, labelled := render.MachineSelector(in.Identity, in.Name)
+	if !labelled {
+		return nil
+	}
+
+	return c.Secrets().DeleteCollection(ctx, in.Name, selector)
+}

@@ -1,0 +1,287 @@
+package providercluster
+
+import (
+	"io"
+	"net/http"
+	"path"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	clocktesting "k8s.io/utils/clock/testing"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/diagnose"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
+)
+
+func TestStepOf(t *testing.T) {
+	t.Parallel()
+
+	instance := func(phase kubevirtv1.VirtualMachineInstancePhase, node string, conditions ...kubevirtv1.VirtualMachineInstanceCondition) *kubevirtv1.VirtualMachineInstance {
+		return &kubevirtv1.VirtualMachineInstance{Status: kubevirtv1.VirtualMachineInstanceStatus{
+			Phase: phase, ActivePods: map[types.UID]string{"pod": node}, Conditions: conditions,
+		}}
+	}
+	unscheduled := kubevirtv1.VirtualMachineInstanceCondition{
+		Type: kubevirtv1.VirtualMachineInstanceConditionType(corev1.PodScheduled), Status: corev1.ConditionFalse,
+	}
+
+	failed := unscheduled
+	failed.Reason = corev1.PodReasonSchedulerError
+
+	tests := map[string]struct {
+		reason   string
+		instance *kubevirtv1.VirtualMachineInstance
+		want     step
+	}{
+		"None":        {"the volumes are being created", nil, ""},
+		"Pending":     {"a pod that only makes volumes bind", instance(kubevirtv1.Pending, "node"), ""},
+		"Waits":       {"the pod waits for volumes that bind late", instance(kubevirtv1.Scheduling, ""), ""},
+		"Unscheduled": {"the scheduler says why", instance(kubevirtv1.Scheduling, "", unscheduled), "pod"},
+		"Conflict":    {"the scheduler tries again, and waits for the volumes", instance(kubevirtv1.Scheduling, "", failed), ""},
+		"Starts":      {"the pod is on its node", instance(kubevirtv1.Scheduling, "node"), "pod"},
+		"Failed":      {"the pod has to end", instance(kubevirtv1.Failed, "node"), "pod"},
+		"Ended":       {"there is no pod any more", &kubevirtv1.VirtualMachineInstance{Status: kubevirtv1.VirtualMachineInstanceStatus{Phase: kubevirtv1.Failed}}, ""},
+		"Scheduled":   {"virt-handler has it", instance(kubevirtv1.Scheduled, "node"), ""},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tc.want, stepOf(tc.instance), tc.reason)
+		})
+	}
+}
+
+// silent is a provider cluster that responds only to the first request for a machine's volumes.
+type silent struct{}
+
+func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, "/datavolumes") {
+		return &http.Response{
+			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+			Body: io.NopCloser(strings.NewReader(`{"kind":"DataVolumeList","apiVersion":"cdi.kubevirt.io/v1beta1",
+				"items":[{"metadata":{"name":"disk","namespace":"machines"},"spec":{"source":{"pvc":{"name":"image","namespace":"images"}}}}]}`)),
+		}, nil
+	}
+
+	<-r.Context().Done()
+
+	return nil, r.Context().Err()
+}
+
+func TestEvidenceIsReadWithinOneLimit(t *testing.T) {
+	t.Parallel()
+
+	starting := &kubevirtv1.VirtualMachineInstance{Status: kubevirtv1.VirtualMachineInstanceStatus{
+		Phase: kubevirtv1.Scheduling, ActivePods: map[types.UID]string{"pod": "node"},
+	}}
+
+	for reason, instance := range map[string]*kubevirtv1.VirtualMachineInstance{"the volumes are being created": nil, "the pod starts": starting} {
+		synctest.Test(t, func(t *testing.T) {
+			c, err := providerapi.NewCache(providerapi.Options{
+				QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return silent{} },
+			}).For(hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
+			require.NoError(t, err)
+
+			began := time.Now()
+			seen := &machineState{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, Instance: instance}}
+			found := (&reader{clients: c}).readRelated(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)
+			require.Equal(t, evidenceTimeout, time.Since(began), reason)
+			require.Equal(t, instance == nil, len(found.DataVolumes) == 1, "what was read in time counts")
+		})
+	}
+}
+
+// answers is a provider cluster that responds with these bodies, by the last element of the path.
+// Other objects do not exist.
+type answers struct {
+	bodies map[string]string
+	asked  []string // the names, those of lists of events as "events?OBJECT"
+}
+
+func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	last := path.Base(r.URL.Path)
+	asked := last
+
+	if selected, err := fields.ParseSelector(r.URL.Query().Get("fieldSelector")); err == nil && last == "events" {
+		object, _ := selected.RequiresExactMatch("involvedObject.name")
+		asked += "?" + object
+	}
+
+	a.asked = append(a.asked, asked)
+
+	body, known := a.bodies[last]
+	code := http.StatusOK
+
+	if !known {
+		code, body = http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
+	}
+
+	return &http.Response{
+		StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: io.NopCloser(strings.NewReader(body)),
+	}, nil
+}
+
+// cloneBeside lists the DataVolumes of a machine whose first one waits for the machine's pod.
+func cloneBeside(phase cdiv1beta1.DataVolumePhase) string {
+	return `{"kind":"DataVolumeList","apiVersion":"cdi.kubevirt.io/v1beta1","items":[
+		{"metadata":{"name":"m-data","namespace":"machines"},"spec":{"source":{"blank":{}}},"status":{"phase":"` + string(phase) + `"}},
+		{"metadata":{"name":"m-root-disk","namespace":"machines"},"spec":{"source":{"pvc":{"name":"golden-1","namespace":"machines"}}},
+			"status":{"phase":"PendingPopulation"}}]}`
+}
+
+// TestGoldenImageIsFollowedFirst has a machine with a blank disk beside the root disk.
+func TestGoldenImageIsFollowedFirst(t *testing.T) {
+	t.Parallel()
+
+	const image = `{"kind":"DataVolume","apiVersion":"cdi.kubevirt.io/v1beta1","metadata":{"name":"golden-1","namespace":"machines"},
+		"status":{"phase":"Failed"}}`
+
+	vm := &kubevirtv1.VirtualMachine{}
+	vm.Name, vm.Namespace, vm.Labels = "m", "machines", map[string]string{v1alpha1.LabelGoldenImage: "golden-1"}
+
+	for _, phase := range []cdiv1beta1.DataVolumePhase{cdiv1beta1.PendingPopulation, cdiv1beta1.WaitForFirstConsumer, cdiv1beta1.ImportInProgress} {
+		for reason, bodies := range map[string]map[string]string{
+			"the image has failed": {"datavolumes": cloneBeside(phase), "golden-1": image, "events": noEvents},
+			"the image is gone":    {"datavolumes": cloneBeside(phase), "events": noEvents},
+		} {
+			cluster := &answers{bodies: bodies}
+			c, err := providerapi.NewCache(providerapi.Options{
+				QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster },
+			}).For(hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
+			require.NoError(t, err)
+
+			seen := &machineState{Evidence: diagnose.Evidence{VirtualMachine: vm}}
+			found := (&reader{clients: c}).readRelated(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)
+
+			if bodies["golden-1"] == "" {
+				require.Equal(t, []string{"datavolumes", "golden-1", "events?m-root-disk", "m-root-disk"}, cluster.asked, reason)
+				require.Equal(t, "golden-1", found.missing, reason)
+			} else {
+				require.Equal(t, []string{"datavolumes", "golden-1", "events?golden-1", "golden-1"}, cluster.asked, reason)
+				require.Len(t, found.Images, 1, reason)
+			}
+		}
+	}
+}
+
+// TestVolumesAndPodAreReadAfterASchedulerError has a launcher pod that the scheduler did not place because
+// of an error of its own.
+func TestVolumesAndPodAreReadAfterASchedulerError(t *testing.T) {
+	t.Parallel()
+
+	const pods = `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"launcher","uid":"pod"}}]}`
+
+	cluster := &answers{bodies: map[string]string{"pods": pods, "datavolumes": cloneBeside(cdiv1beta1.PendingPopulation), "events": noEvents}}
+	c, err := providerapi.NewCache(providerapi.Options{
+		QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster },
+	}).For(hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
+	require.NoError(t, err)
+
+	seen := &machineState{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, Instance: &kubevirtv1.VirtualMachineInstance{
+		Status: kubevirtv1.VirtualMachineInstanceStatus{
+			Phase: kubevirtv1.Scheduling, ActivePods: map[types.UID]string{"pod": ""},
+			Conditions: []kubevirtv1.VirtualMachineInstanceCondition{{
+				Type: kubevirtv1.VirtualMachineInstanceConditionType(corev1.PodScheduled), Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulerError,
+			}},
+		},
+	}}}
+	found := (&reader{clients: c}).readRelated(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)
+
+	require.Len(t, found.Pods, 1)
+	require.Len(t, found.DataVolumes, 2)
+	require.Equal(t, []string{"pods", "datavolumes"}, cluster.asked[:2])
+	require.LessOrEqual(t, len(cluster.asked), 6, "requests")
+}
+
+const noEvents = `{"kind":"EventList","apiVersion":"v1","items":[]}`
+
+func TestUnfinished(t *testing.T) {
+	t.Parallel()
+
+	volume := func(name string, phase cdiv1beta1.DataVolumePhase) cdiv1beta1.DataVolume {
+		dv := cdiv1beta1.DataVolume{Status: cdiv1beta1.DataVolumeStatus{Phase: phase}}
+		dv.Name, dv.Namespace = name, "machines"
+
+		return dv
+	}
+	cloned := func(dv cdiv1beta1.DataVolume) cdiv1beta1.DataVolume {
+		dv.Spec.Source = &cdiv1beta1.DataVolumeSource{PVC: &cdiv1beta1.DataVolumeSourcePVC{Name: "golden-1"}}
+
+		return dv
+	}
+
+	waits, pending := volume("waits", cdiv1beta1.WaitForFirstConsumer), volume("pending", cdiv1beta1.PendingPopulation)
+	works, done := volume("works", cdiv1beta1.ImportInProgress), volume("done", cdiv1beta1.Succeeded)
+
+	tests := map[string]struct {
+		reason  string
+		volumes []cdiv1beta1.DataVolume
+		want    string
+	}{
+		"None":     {"there is no volume", nil, ""},
+		"Complete": {"all are complete", []cdiv1beta1.DataVolume{done, cloned(done)}, ""},
+		"Clone":    {"the image comes first", []cdiv1beta1.DataVolume{waits, works, cloned(volume("clone", cdiv1beta1.PendingPopulation))}, "clone"},
+		"Cloned":   {"the image has been cloned", []cdiv1beta1.DataVolume{waits, cloned(done), works}, "works"},
+		"Works":    {"a volume that waits for the pod has not failed", []cdiv1beta1.DataVolume{waits, pending, works}, "works"},
+		"Waits":    {"the first of those that wait", []cdiv1beta1.DataVolume{done, pending, waits}, "pending"},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			got := unfinished(tc.volumes, "machines/golden-1")
+			if tc.want == "" {
+				require.Nil(t, got, tc.reason)
+
+				return
+			}
+
+			require.Equal(t, tc.want, got.Name, tc.reason)
+		})
+	}
+}
+
+func TestFiles(t *testing.T) {
+	t.Parallel()
+
+	clock := clocktesting.NewFakeClock(time.Now())
+	c := newEvidenceCache(clock)
+
+	require.True(t, c.due("m", time.Minute))
+	require.False(t, c.due("m", time.Minute), "it was just read")
+	require.True(t, c.due("other", time.Minute), "each machine has its own entry")
+
+	related := relatedEvidence{Evidence: diagnose.Evidence{DataVolumes: []cdiv1beta1.DataVolume{{}}}}
+	c.store("m", "", related)
+	related, read := c.get("m", "")
+	require.Len(t, related.DataVolumes, 1)
+	require.False(t, read.IsZero())
+
+	related, read = c.get("m", "pod")
+	require.Empty(t, related.DataVolumes, "evidence of another step")
+	require.True(t, read.IsZero())
+
+	c.setReported("m", "QuotaExceeded")
+	require.Equal(t, "QuotaExceeded", c.reported("m"))
+
+	clock.Step(time.Minute)
+	require.True(t, c.due("m", time.Minute))
+
+	clock.Step(entryRetention + time.Second)
+	require.Empty(t, c.reported("other"))
+	require.Empty(t, c.reported("m"), "unused entries are removed")
+}

@@ -1,0 +1,359 @@
+package providercluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/diagnose"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// InitializeMachine implements spi.PluginSPI. Only some calls wait, and the others read the machine
+// once, since the same workers check the health of all running machines. A new failure is reported
+// immediately. A failure that was reported before is reported after the wait, since
+// machine-controller-manager calls again within seconds.
+func (m *Machines) InitializeMachine(ctx context.Context, in *spi.ObserveMachineInput) (*spi.Machine, error) {
+	c, vm, err := m.getOwned(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+
+	instance, err := c.Instances().Get(ctx, in.Name)
+	if err != nil {
+		return nil, err
+	}
+
+	state := &machineState{Evidence: diagnose.Evidence{VirtualMachine: vm, Instance: instance}}
+	m.investigate(ctx, c, in, state)
+
+	if err := m.repairImage(ctx, c, in, state); err != nil {
+		return machineFrom(state), err
+	}
+
+	verdict, err := m.awaitVerdict(ctx, c, state)
+	if err == nil {
+		err = m.report(in, state, verdict)
+	}
+
+	if verdict.initialized {
+		m.arrived(ctx, c, state.VirtualMachine)
+	}
+
+	return machineFrom(state), err
+}
+
+// machineState is the latest known state of a machine.
+type machineState struct {
+	diagnose.Evidence
+
+	// readAt is when the related evidence was read; zero if it was not.
+	readAt time.Time
+	// fresh is set if this call has read it.
+	fresh bool
+	// missing is the missing field of the related evidence.
+	missing string
+}
+
+// dropRelated removes the related evidence.
+func (s *machineState) dropRelated() {
+	s.Evidence = withBoth(diagnose.Evidence{}, s)
+	s.readAt, s.missing = time.Time{}, ""
+}
+
+// update sets the instance's latest state, and removes the evidence of an earlier step.
+func (s *machineState) update(instance *kubevirtv1.VirtualMachineInstance) {
+	if s.Instance == nil || stepOf(s.Instance) != stepOf(instance) {
+		s.dropRelated()
+	}
+
+	s.Instance = instance
+}
+
+func machineFrom(state *machineState) *spi.Machine {
+	machine := newMachine(state.VirtualMachine.Name)
+	machine.Addresses = addresses(state.Instance)
+
+	return machine
+}
+
+// awaitVerdict returns the verdict on a machine. It waits for a final one unless too many calls are
+// waiting.
+func (m *Machines) awaitVerdict(ctx context.Context, c *providerapi.Clients, state *machineState) (verdict, error) {
+	known := m.evidence.reported(state.VirtualMachine.UID)
+
+	v := m.judge(state)
+	if v.final(known) {
+		return v, nil
+	}
+
+	select {
+	case m.waiters <- struct{}{}:
+		defer func() { <-m.waiters }()
+
+		return m.awaitScheduled(ctx, c, state, known)
+	default:
+		return v, nil
+	}
+}
+
+// verdict is the result of a diagnosis.
+type verdict struct {
+	// initialized is set if the machine is scheduled, and has an address if it needs one.
+	initialized bool
+	// failure is a failure that has lasted for its grace period; nil if there is none.
+	failure *spi.Error
+	// next is when a failure will have lasted for its grace period; zero if there is none.
+	next time.Time
+}
+
+// final reports whether the call should return the verdict. A failure that was reported before is
+// not final, since it may end during the wait.
+func (v verdict) final(known string) bool {
+	return v.initialized || (v.failure != nil && v.failure.Reason != known)
+}
+
+func (m *Machines) judge(state *machineState) verdict {
+	if initialized(state.Instance, m.options.NeedAddress) {
+		return verdict{initialized: true}
+	}
+
+	// The related evidence may be outdated, so it is diagnosed at the time at which it was read.
+	if !state.readAt.IsZero() {
+		if cause := state.Cause(state.readAt, m.periods); cause != nil && !cause.ReportableAt.After(state.readAt) {
+			return verdict{failure: cause.Err}
+		}
+	}
+
+	now, live := m.options.Clock.Now(), state.live()
+	cause := live.Cause(now, m.periods)
+
+	switch {
+	case cause == nil:
+		return verdict{}
+	case cause.ReportableAt.After(now):
+		return verdict{next: cause.ReportableAt}
+	default:
+		return verdict{failure: cause.Err}
+	}
+}
+
+// live returns the evidence that is watched. Of the pods it includes only the conditions, whose
+// first rejection by the scheduler KubeVirt copies: the status of their containers may be outdated.
+func (s *machineState) live() *diagnose.Evidence {
+	e := &diagnose.Evidence{VirtualMachine: s.VirtualMachine, Instance: s.Instance}
+	for i := range s.Pods {
+		e.Pods = append(e.Pods, corev1.Pod{Status: corev1.PodStatus{Conditions: s.Pods[i].Status.Conditions}})
+	}
+
+	return e
+}
+
+// report returns a failure as an error, and records that it was reported.
+func (m *Machines) report(in *spi.ObserveMachineInput, state *machineState, v verdict) error {
+	if v.initialized {
+		in.Report.Send(spi.Progress{Reason: "Scheduled", Message: "the machine is scheduled to a provider node"})
+	}
+
+	if v.failure == nil {
+		if now := m.progressOf(state); !v.initialized && now.Reason != "" {
+			in.Report.Send(now)
+		}
+
+		m.evidence.setReported(state.VirtualMachine.UID, "")
+
+		return nil
+	}
+
+	m.evidence.setReported(state.VirtualMachine.UID, v.failure.Reason)
+
+	return v.failure
+}
+
+// progressOf returns the progress of a machine without a failure: the step in which it has made none for
+// minutes, or else its stage.
+func (m *Machines) progressOf(state *machineState) spi.Progress {
+	if state.readAt.IsZero() {
+		return stage(state)
+	}
+
+	steps := state.Evidence
+	steps.WithStalls = true
+
+	cause := steps.Cause(state.readAt, m.periods)
+	if cause == nil || cause.Err.Reason != diagnose.VolumeStalled || cause.ReportableAt.After(state.readAt) {
+		return stage(state)
+	}
+
+	return spi.Progress{Reason: cause.Err.Reason, Message: cause.Err.Details()}
+}
+
+// stage returns the progress of a machine without a failure; empty before KubeVirt has processed
+// it.
+func stage(state *machineState) spi.Progress {
+	switch state.VirtualMachine.Status.PrintableStatus {
+	case kubevirtv1.VirtualMachineStatusProvisioning, kubevirtv1.VirtualMachineStatusWaitingForVolumeBinding, kubevirtv1.VirtualMachineStatusDataVolumeError:
+		if image := unfinished(state.Images, ""); image != nil {
+			return importing(image)
+		}
+
+		message := "the machine's disks are being created"
+		if dv := unfinished(state.DataVolumes, goldenImageOf(state.VirtualMachine)); dv != nil {
+			message += fmt.Sprintf("; DataVolume %s is %s, progress %s", dv.Name, dv.Status.Phase, dv.Status.Progress)
+		}
+
+		return spi.Progress{Reason: "Provisioning", Message: message}
+	case kubevirtv1.VirtualMachineStatusStarting:
+		return spi.Progress{Reason: "Starting", Message: "the machine's disks are ready; its pod is starting"}
+	default:
+		return spi.Progress{}
+	}
+}
+
+// importing returns the progress of an image, in whole percent: CDI reports hundredths of a
+// percent, each of which would be an Event.
+func importing(image *cdiv1beta1.DataVolume) spi.Progress {
+	message := fmt.Sprintf("image %s, which the machine is cloned from, is %s", image.Name, image.Status.Phase)
+	if percent, _, known := strings.Cut(string(image.Status.Progress), "."); known {
+		message += ", " + percent + " %"
+	}
+
+	return spi.Progress{Reason: "GoldenImageImporting", Message: message}
+}
+
+// awaitScheduled follows the machine until the verdict is final, the time is over or a watch ends.
+// machine-controller-manager calls again within seconds.
+func (m *Machines) awaitScheduled(ctx context.Context, c *providerapi.Clients, state *machineState, known string) (verdict, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.options.InitializeWait)
+	defer cancel()
+
+	f := &follower{clients: c, state: state}
+	defer f.stop()
+
+	for {
+		v := m.judge(state)
+		if v.final(known) {
+			return v, nil
+		}
+
+		if err := f.follow(ctx); err != nil {
+			return v, unwatchable(c, err)
+		}
+
+		if !m.next(ctx, f, v) {
+			return m.judge(state), nil
+		}
+	}
+}
+
+// next waits for the next change of the machine, or until a failure has lasted for its grace
+// period. It returns false if there is nothing more to follow.
+func (m *Machines) next(ctx context.Context, f *follower, v verdict) bool {
+	var reportable <-chan time.Time
+
+	if !v.next.IsZero() {
+		timer := m.options.Clock.NewTimer(v.next.Sub(m.options.Clock.Now()))
+		defer timer.Stop()
+
+		reportable = timer.C()
+	}
+
+	select {
+	case <-ctx.Done():
+		return false
+	case <-reportable:
+		return true
+	case event := <-f.changes():
+		return f.apply(event)
+	}
+}
+
+// unwatchable returns the error of a watch that lacks permission. Other errors are not returned:
+// the next call reads the objects first, and reports errors that persist.
+func unwatchable(c *providerapi.Clients, err error) error {
+	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
+		return nil
+	}
+
+	return spi.During("watch machines in "+c.Namespace, providerapi.Explain(err))
+}
+
+// follower watches the object of a machine that changes next: the VirtualMachine until KubeVirt has
+// created its instance, and then the instance. Each watch begins at the known resource version, so
+// that no change is missed.
+type follower struct {
+	clients *providerapi.Clients
+	state   *machineState
+
+	watch watch.Interface
+	// instance is set if the instance is watched.
+	instance bool
+}
+
+// follow begins to watch the object that changes next, unless it is watched already.
+func (f *follower) follow(ctx context.Context) error {
+	instance := f.state.Instance != nil || f.state.VirtualMachine.Status.Created
+	if f.watch != nil && f.instance == instance {
+		return nil
+	}
+
+	f.stop()
+
+	f.instance = instance
+
+	var err error
+	if instance {
+		f.watch, err = f.clients.Instances().WatchObject(ctx, instanceMeta(f.state))
+	} else {
+		f.watch, err = f.clients.VirtualMachines().WatchObject(ctx, f.state.VirtualMachine.ObjectMeta)
+	}
+
+	return err
+}
+
+// instanceMeta returns the metadata at which the watch of the instance begins: those of the known
+// instance, or else the current state.
+func instanceMeta(state *machineState) metav1.ObjectMeta {
+	if state.Instance == nil {
+		return metav1.ObjectMeta{Name: state.VirtualMachine.Name}
+	}
+
+	return state.Instance.ObjectMeta
+}
+
+func (f *follower) changes() <-chan watch.Event { return f.watch.ResultChan() }
+
+// apply updates the state with a change. It returns false if there is nothing more to follow: the
+// object is gone, or the watch has ended.
+func (f *follower) apply(event watch.Event) bool {
+	switch object := event.Object.(type) {
+	case *kubevirtv1.VirtualMachine:
+		f.state.VirtualMachine = object
+	case *kubevirtv1.VirtualMachineInstance:
+		f.state.update(object)
+
+		if event.Type == watch.Deleted {
+			f.state.Instance = nil
+		}
+	default:
+		return false
+	}
+
+	return event.Type != watch.Deleted
+}
+
+func (f *follower) stop() {
+	if f.watch != nil {
+		f.watch.Stop()
+		f.watch = nil
+	}
+}
