@@ -23,7 +23,7 @@ func TestManners(t *testing.T) {
 	_, behindKind, _ := strings.Cut(valid, "kind: MachineClass\n")
 	untyped := "  - " + strings.ReplaceAll(strings.TrimSpace(behindKind), "\n", "\n    ") + "\n"
 
-	const ofOthers = `---
+	const foreign = `---
 apiVersion: cluster.x-k8s.io/v1beta1
 kind: MachineDeployment
 spec: {clusterName: c}
@@ -57,7 +57,7 @@ metadata: {name: s, namespace: ns}
 			text:   "apiVersion: machine.sapcloud.io/v1alpha1\nkind: MachineClassList\nitems:\n" + untyped, want: "1 MachineClass, 0 errors",
 		},
 		"OtherGroups": {
-			reason: "other APIs have kinds of the same name", text: valid + ofOthers, want: "1 MachineClass, 0 errors, 3 warnings; objects of other kinds: 3",
+			reason: "other APIs have kinds of the same name", text: valid + foreign, want: "1 MachineClass, 0 errors, 3 warnings; objects of other kinds: 3",
 		},
 		"OtherKinds": {
 			reason: "they are counted", text: valid + "---\napiVersion: v1\nkind: ConfigMap\nzone: [1\n  ]\n---\nkind: AllowList\n", want: "objects of other kinds: 2",

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/errortokens"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/reasons"
 )
 
 var (
@@ -25,7 +25,7 @@ func TestTroubleshooting(t *testing.T) {
 	sections := sectionsOf(content(t, "troubleshooting.md"))
 
 	want := map[string][]string{}
-	for _, f := range errortokens.Failures() {
+	for _, f := range reasons.Failures() {
 		want[f.Code] = append(want[f.Code], rowOf(f))
 	}
 
@@ -44,7 +44,7 @@ func TestTroubleshooting(t *testing.T) {
 const tokensHeader = "| token | Shoot | CloudProfile | provider cluster | seed |\n|---|---|---|---|---|\n"
 
 // rowOf returns the row of a failure.
-func rowOf(f errortokens.Failure) string {
+func rowOf(f reasons.Failure) string {
 	row := "|"
 	for _, cell := range []string{"`" + f.Token + "`", f.Remedy.Shoot, f.Remedy.CloudProfile, f.Remedy.Provider, f.Remedy.Seed} {
 		row += strings.TrimRight(" "+cell, " ") + " |"

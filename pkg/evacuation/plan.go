@@ -144,7 +144,7 @@ func (p *planner) continueDeletion(e *spi.Evacuation, machine *v1alpha1.Machine)
 // isMigrating reports whether a migration is in progress and within its time limits.
 func (p *planner) isMigrating(e *spi.Evacuation) bool {
 	switch e.Migration {
-	case spi.MigrationRunning, spi.MigrationOfOthers:
+	case spi.MigrationRunning, spi.MigrationForeign:
 		return !p.hasExceeded(e, e.MigrationSince, p.limits.Deadline)
 	case spi.MigrationPending:
 		return !p.hasExceeded(e, e.MigrationSince, p.limits.Deadline) && !p.isQueueStalled(e)
@@ -224,7 +224,7 @@ func (p *planner) method(e *spi.Evacuation) (action, string) {
 		return replace, fmt.Sprintf("no live migration from its node has advanced for %s", p.limits.MigrationTimeout)
 	case e.Migration == spi.MigrationPending:
 		return replace, fmt.Sprintf("its live migration has not begun for %s", p.limits.Deadline)
-	case e.Migration == spi.MigrationRunning, e.Migration == spi.MigrationOfOthers:
+	case e.Migration == spi.MigrationRunning, e.Migration == spi.MigrationForeign:
 		return replace, fmt.Sprintf("its live migration has not ended for %s", p.limits.Deadline)
 	case e.Migratable:
 		return migrate, ""

@@ -118,7 +118,7 @@ func TestQueuedMigrations(t *testing.T) {
 	}
 }
 
-// TestQueueOfOthers drains a node while KubeVirt runs only migrations of others. Those that KubeVirt
+// TestQueueOfOthers drains a node while KubeVirt runs only foreign migrations. Those that KubeVirt
 // itself creates have precedence since KubeVirt 1.9.
 func TestQueueOfOthers(t *testing.T) {
 	t.Parallel()
@@ -132,20 +132,20 @@ func TestQueueOfOthers(t *testing.T) {
 	}
 }
 
-// TestMigrationOfOthers drains a node from which others already migrate the machine. The driver cannot
+// TestForeignMigration drains a node from which others already migrate the machine. The driver cannot
 // cancel that.
-func TestMigrationOfOthers(t *testing.T) {
+func TestForeignMigration(t *testing.T) {
 	t.Parallel()
 
 	for since, want := range map[time.Duration]string{
 		59 * time.Minute: "a Migrating requested by others",
 		61 * time.Minute: "a Replace its live migration has not ended for 1h",
 	} {
-		in := running(3).evacuate("a", 2*time.Hour, migration(spi.MigrationOfOthers, since))
+		in := running(3).evacuate("a", 2*time.Hour, migration(spi.MigrationForeign, since))
 		requireSteps(t, []string{want}, plan(start, limits, in.fleet(), in.list, nil), "only the deadline bounds the wait")
 	}
 
-	in := running(3).with("a", deleted(time.Minute)).evacuate("a", time.Minute, migration(spi.MigrationOfOthers, time.Minute))
+	in := running(3).with("a", deleted(time.Minute)).evacuate("a", time.Minute, migration(spi.MigrationForeign, time.Minute))
 	requireSteps(t, []string{"a Replacing"}, plan(start, limits, in.fleet(), in.list, nil), "it sends no request")
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/errortokens"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/reasons"
 	apivalidation "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -91,7 +91,7 @@ func hadVirtualMachine(machine *v1alpha1.Machine) bool {
 
 // TokenVanished is the reason of a failure that no call of the driver returns:
 // machine-controller-manager does not call the driver for a machine that has joined.
-const TokenVanished = errortokens.MachineVanished
+const TokenVanished = reasons.MachineVanished
 
 // vanished is the cause for a Machine whose VirtualMachine was deleted externally.
 func vanished(found *spi.Explanation, source machineclass.KubeconfigSource) *spi.Cause {

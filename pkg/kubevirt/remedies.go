@@ -5,7 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/errortokens"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/reasons"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
@@ -40,16 +40,16 @@ var remedies = map[string]string{
 }
 
 // remedyOf returns the remedy of an error for its readers, as the end of a sentence. Users of Gardener
-// change Shoots and CloudProfiles: they get the remedies of api/errortokens, in place of those for
+// change Shoots and CloudProfiles: they get the remedies of api/reasons, in place of those for
 // MachineClasses and Secrets.
 func remedyOf(e *spi.Error, source machineclass.KubeconfigSource) string {
 	if source.Gardener {
 		token := e.Reason
 		if e.Kubeconfig {
-			token = errortokens.CredentialsRefused
+			token = reasons.CredentialsRefused
 		}
 
-		if remedy := errortokens.RemedyOf(token); remedy != "" {
+		if remedy := reasons.RemedyOf(token); remedy != "" {
 			return remedy
 		}
 	}

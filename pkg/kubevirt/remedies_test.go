@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/errortokens"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/reasons"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
@@ -39,10 +39,10 @@ func TestRemedyOf_Gardener(t *testing.T) {
 		"Diagnosis": {"a field of the ProviderSpec", &spi.Error{Kind: spi.ErrInvalid, Reason: "ClaimInvalid", Message: "no mode", Remedy: "set an access mode"}, "ClaimInvalid"},
 	} {
 		text := textOf(t, tc.err, source)
-		require.True(t, strings.HasSuffix(text, "; "+errortokens.RemedyOf(tc.want)), "%s: %s: %s", name, tc.reason, text)
+		require.True(t, strings.HasSuffix(text, "; "+reasons.RemedyOf(tc.want)), "%s: %s: %s", name, tc.reason, text)
 	}
 
-	for _, f := range errortokens.Failures() {
+	for _, f := range reasons.Failures() {
 		text := textOf(t, &spi.Error{Kind: spi.ErrPrecondition, Reason: f.Token, Message: strings.Repeat("x", statustext.MaxLength), Remedy: "change the MachineClass"}, source)
 		require.True(t, strings.HasSuffix(text, "; "+f.Remedy.String()), text)
 	}

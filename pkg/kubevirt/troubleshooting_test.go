@@ -11,7 +11,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/errortokens"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/reasons"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/diagnose"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
 )
@@ -102,7 +102,7 @@ func TestTroubleshootingIsComplete(t *testing.T) {
 	}
 
 	gardener := map[string]string{}
-	for code, tokens := range errortokens.GardenerCodes() {
+	for code, tokens := range reasons.GardenerCodes() {
 		for _, token := range tokens {
 			gardener[token] = code
 		}
@@ -118,6 +118,6 @@ func TestTroubleshootingIsComplete(t *testing.T) {
 		delete(gardener, token)
 	}
 
-	require.Empty(t, gardener, "tokens of api/errortokens that the page does not have")
+	require.Empty(t, gardener, "tokens of api/reasons that the page does not have")
 	require.Empty(t, codes, "tokens without a row in docs/troubleshooting.md")
 }

@@ -71,7 +71,7 @@ type Evacuation struct {
 	// Migration is the state of its live migration.
 	Migration Migration
 	// MigrationSince is when that migration was created or, if it is running, when it began to move
-	// the guest; the first time that a migration of others was found; zero without a migration.
+	// the guest; the first time that a foreign migration was found; zero without a migration.
 	MigrationSince time.Time
 	// MigrationProgressAt is when the provider cluster last advanced or ended a live migration away
 	// from the node, of this machine or of another one; zero if it has not. It is in the future while
@@ -93,9 +93,9 @@ const (
 	// MigrationPending means that the migration is queued, or that its target is being prepared.
 	// The guest is untouched.
 	MigrationPending Migration = "Pending"
-	// MigrationOfOthers means that others have requested the migration, and that it has not ended. Only
+	// MigrationForeign means that others have requested the migration, and that it has not ended. Only
 	// they can cancel it, and what it waits for is unknown.
-	MigrationOfOthers Migration = "requested by others"
+	MigrationForeign Migration = "requested by others"
 	// MigrationRunning means that the guest is being moved.
 	MigrationRunning Migration = "Running"
 	// MigrationFailed means that the migration has ended and the guest has not moved.

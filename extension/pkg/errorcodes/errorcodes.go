@@ -8,7 +8,7 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/errortokens"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/reasons"
 )
 
 // Known maps each error code to a function that recognizes it by the text of an error: a Machine's
@@ -31,7 +31,7 @@ func known() map[gardencorev1beta1.ErrorCode]func(string) bool {
 		matches[code] = text.MatchString
 	}
 
-	for code, tokens := range errortokens.GardenerCodes() {
+	for code, tokens := range reasons.GardenerCodes() {
 		// The driver writes a token in front of its message.
 		token, other := regexp.MustCompile(`\b(`+strings.Join(tokens, "|")+`): `), matches[gardencorev1beta1.ErrorCode(code)]
 		matches[gardencorev1beta1.ErrorCode(code)] = func(text string) bool {

@@ -33,7 +33,7 @@ import (
 var NetworkAttachmentDefinition = schema.GroupVersionKind{Group: "k8s.cni.cncf.io", Version: "v1", Kind: "NetworkAttachmentDefinition"}
 
 // ErrCredentials is the error of credentials that cannot be used. The text begins with the driver's
-// token (api/errortokens).
+// token (api/reasons).
 var ErrCredentials = errors.New("CredentialsRefused")
 
 // Cluster is the provider cluster of one shoot, for one reconciliation.

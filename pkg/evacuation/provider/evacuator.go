@@ -50,11 +50,11 @@ type evacuations struct {
 
 	// created has the times of migrations that the watch may not have delivered yet, by name.
 	created *utilcache.LRUExpireCache
-	// others has what is known about migrations of others, by the name of the driver's migration that
+	// foreignMigrations has what is known about foreign migrations, by the name of the driver's migration that
 	// was rejected because of them.
-	others *utilcache.LRUExpireCache
-	// othersPeriod is the interval at which they are read again.
-	othersPeriod time.Duration
+	foreignMigrations *utilcache.LRUExpireCache
+	// foreignPeriod is the interval at which they are read again.
+	foreignPeriod time.Duration
 }
 
 // WatchEvacuations implements spi.Evacuator.
@@ -70,8 +70,8 @@ func (e *Evacuator) WatchEvacuations(ctx context.Context, in *spi.WatchEvacuatio
 
 	w := &evacuations{
 		clients: c, identity: in.Identity,
-		created: utilcache.NewLRUExpireCache(providerapi.MaxObjects),
-		others:  utilcache.NewLRUExpireCache(providerapi.MaxObjects), othersPeriod: othersPeriod,
+		created:           utilcache.NewLRUExpireCache(providerapi.MaxObjects),
+		foreignMigrations: utilcache.NewLRUExpireCache(providerapi.MaxObjects), foreignPeriod: foreignPeriod,
 	}
 
 	w.instanceInformer, err = providerapi.Follow(c.Instances(), &kubevirtv1.VirtualMachineInstance{}, w.following("VirtualMachineInstances", changed))
@@ -173,8 +173,8 @@ func (e *evacuations) evacuationOf(instance *kubevirtv1.VirtualMachineInstance) 
 	evacuation.Migration, evacuation.MigrationSince = e.migrationOf(instance)
 
 	if evacuation.Migration == spi.MigrationNone {
-		if known := e.ofOthers(migrationName(instance.UID, evacuation.Node)); known.unfinished {
-			evacuation.Migration, evacuation.MigrationSince = spi.MigrationOfOthers, known.since
+		if known := e.foreign(migrationName(instance.UID, evacuation.Node)); known.unfinished {
+			evacuation.Migration, evacuation.MigrationSince = spi.MigrationForeign, known.since
 		}
 	}
 

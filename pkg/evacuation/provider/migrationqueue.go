@@ -49,7 +49,7 @@ func (e *evacuations) migrationProgress() map[string]time.Time {
 	return progress
 }
 
-// isQueued reports whether the migration of a marked instance waits only for migrations of others:
+// isQueued reports whether the migration of a marked instance waits only for foreign migrations:
 // virt-controller has accepted it, and names no obstacle, such as a ResourceQuota. It records
 // nothing else while a migration waits for a place. Since KubeVirt 1.9, that can take long:
 // migrations with a priority have precedence (pkg/util/migrations), and only virt-controller may set

@@ -30,7 +30,7 @@ func newEvacuations(t *testing.T, instances []*kubevirtv1.VirtualMachineInstance
 	e := &evacuations{
 		clients:           &providerapi.Clients{Namespace: "machines"},
 		created:           utilcache.NewLRUExpireCache(10),
-		others:            utilcache.NewLRUExpireCache(10),
+		foreignMigrations: utilcache.NewLRUExpireCache(10),
 		instanceInformer:  cache.NewSharedIndexInformer(&cache.ListWatch{}, &kubevirtv1.VirtualMachineInstance{}, 0, cache.Indexers{}),
 		migrationInformer: cache.NewSharedIndexInformer(&cache.ListWatch{}, &kubevirtv1.VirtualMachineInstanceMigration{}, 0, cache.Indexers{}),
 	}

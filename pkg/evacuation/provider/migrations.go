@@ -76,7 +76,7 @@ func (e *evacuations) Migrate(ctx context.Context, evacuation *spi.Evacuation) e
 
 		return nil
 	case errors.Is(err, spi.ErrInvalid):
-		return e.acceptMigrationOfOthers(ctx, evacuation, err)
+		return e.acceptForeignMigration(ctx, evacuation, err)
 	default:
 		return err
 	}
@@ -107,7 +107,7 @@ func (e *evacuations) CancelMigration(ctx context.Context, evacuation *spi.Evacu
 
 // MaintainMigrations implements spi.Evacuations.
 func (e *evacuations) MaintainMigrations(ctx context.Context) error {
-	return errors.Join(e.deleteObsoleteMigrations(ctx), e.refreshMigrationsOfOthers(ctx))
+	return errors.Join(e.deleteObsoleteMigrations(ctx), e.refreshForeignMigrations(ctx))
 }
 
 // deleteObsoleteMigrations deletes the driver's migrations that are no longer needed. It keeps a failed

@@ -64,10 +64,10 @@ func TestSoakMigrationsMayQueue(t *testing.T) {
 	require.Greater(t, last.Sub(first), timeout, "the last machine must have waited for longer than the queue's timeout")
 }
 
-// TestMigrationsOfOthersAreAwaited drains a node while migrations of another shoot's machines take the
+// TestForeignMigrationsAreAwaited drains a node while migrations of another shoot's machines take the
 // two places of the node in KubeVirt's queue: a machine is not replaced, although its migration does
 // not begin for longer than the time in which the shoot's own queue must progress.
-func TestMigrationsOfOthersAreAwaited(t *testing.T) {
+func TestForeignMigrationsAreAwaited(t *testing.T) {
 	t.Parallel()
 
 	const timeout = 5 * time.Second

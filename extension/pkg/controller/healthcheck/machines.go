@@ -20,7 +20,7 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/errortokens"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/reasons"
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/ownership"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
@@ -134,7 +134,7 @@ func (c *machinesCheck) stillWanted(ctx context.Context, namespace string, names
 // resultOfMachines reports the Machines without a virtual machine.
 func resultOfMachines(vanished []string, namespace string) *healthcheck.SingleCheckResult {
 	return unhealthy(fmt.Errorf("%s: namespace %s of the provider cluster does not have the virtual machines of these Machines, which were deleted externally: %s; %s",
-		errortokens.MachineVanished, namespace, bounded(vanished, ", "), errortokens.RemedyOf(errortokens.MachineVanished)))
+		reasons.MachineVanished, namespace, bounded(vanished, ", "), reasons.RemedyOf(reasons.MachineVanished)))
 }
 
 // bounded joins the first texts of a list, and counts the others.
@@ -182,7 +182,7 @@ func resultOf(failing []string, namespace string) *healthcheck.SingleCheckResult
 	}
 
 	token, _, _ := strings.Cut(failing[0], ": ")
-	result := unhealthy(fmt.Errorf("DataVolumes in namespace %s of the provider cluster fail: %s; %s", namespace, bounded(failing, "; "), errortokens.RemedyOf(token)))
+	result := unhealthy(fmt.Errorf("DataVolumes in namespace %s of the provider cluster fail: %s; %s", namespace, bounded(failing, "; "), reasons.RemedyOf(token)))
 	result.Status, result.ProgressingThreshold = gardencorev1beta1.ConditionProgressing, ptr.To(transient)
 
 	return result

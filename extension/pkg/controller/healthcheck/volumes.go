@@ -66,7 +66,7 @@ func (all volumes) failing() []string {
 }
 
 // tokens maps CDI's reasons for a failure (pkg/controller/datavolume of CDI), some of which are
-// kubelet's, to the driver's error tokens (api/errortokens), which determine Gardener's error code.
+// kubelet's, to the driver's error tokens (api/reasons), which determine Gardener's error code.
 // Other reasons are not failures: every DataVolume waits for something at first.
 var tokens = map[string]string{
 	"Error":                      "ImportFailed",

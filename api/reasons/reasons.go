@@ -1,7 +1,7 @@
-// Package errortokens describes the failures of machines for Gardener: the error code that a Shoot
+// Package reasons describes the failures of machines for Gardener: the error code that a Shoot
 // gets, and the remedy for each of its readers. The driver, the Gardener extension and both pages of
 // troubleshooting use it. It must not know how an error arises.
-package errortokens
+package reasons
 
 import "strings"
 

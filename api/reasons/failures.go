@@ -1,4 +1,4 @@
-package errortokens
+package reasons
 
 func access() []Failure {
 	return []Failure{

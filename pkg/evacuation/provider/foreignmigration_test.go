@@ -22,7 +22,7 @@ import (
 // one has not ended.
 type rejecting struct {
 	mu       sync.Mutex
-	phases   []kubevirtv1.VirtualMachineInstanceMigrationPhase // of the migrations of others
+	phases   []kubevirtv1.VirtualMachineInstanceMigrationPhase // of the foreign migrations
 	requests []string
 }
 
@@ -49,7 +49,7 @@ func (s *rejecting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(list) //nolint:errchkjson // a test
 }
 
-// change replaces the migrations of others.
+// change replaces the foreign migrations.
 func (s *rejecting) change(phases ...kubevirtv1.VirtualMachineInstanceMigrationPhase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,8 +86,8 @@ func evacuationsAt(t *testing.T, server http.Handler) *evacuations {
 	return e
 }
 
-// TestMigrationOfOthersExplainsRejection has migrations of others in several phases.
-func TestMigrationOfOthersExplainsRejection(t *testing.T) {
+// TestForeignMigrationExplainsRejection has foreign migrations in several phases.
+func TestForeignMigrationExplainsRejection(t *testing.T) {
 	t.Parallel()
 
 	type phases = []kubevirtv1.VirtualMachineInstanceMigrationPhase
@@ -124,15 +124,15 @@ func TestMigrationOfOthersExplainsRejection(t *testing.T) {
 			require.Equal(t, tc.requests, server.sent())
 
 			seen := e.evacuationOf(markedInstanceOn("a", "host"))
-			require.Equal(t, tc.explained, seen.Migration == spi.MigrationOfOthers)
+			require.Equal(t, tc.explained, seen.Migration == spi.MigrationForeign)
 			require.Equal(t, tc.explained, !seen.MigrationSince.IsZero())
 		})
 	}
 }
 
-// TestMigrationsOfOthersAreReadAgain lets a migration of others fail, and another one begin: they count as
+// TestForeignMigrationsAreReadAgain lets a foreign migration fail, and another one begin: they count as
 // one from the first on.
-func TestMigrationsOfOthersAreReadAgain(t *testing.T) {
+func TestForeignMigrationsAreReadAgain(t *testing.T) {
 	t.Parallel()
 
 	server := &rejecting{phases: []kubevirtv1.VirtualMachineInstanceMigrationPhase{kubevirtv1.MigrationPending}}
@@ -148,14 +148,14 @@ func TestMigrationsOfOthersAreReadAgain(t *testing.T) {
 
 	first := state().MigrationSince
 
-	e.othersPeriod = time.Hour
+	e.foreignPeriod = time.Hour
 	require.NoError(t, e.MaintainMigrations(t.Context()))
 	require.Empty(t, server.sent(), "it was read recently")
 
-	e.othersPeriod = 0
+	e.foreignPeriod = 0
 	require.NoError(t, e.MaintainMigrations(t.Context()))
 	require.Equal(t, []string{lists}, server.sent())
-	require.Equal(t, spi.MigrationOfOthers, state().Migration)
+	require.Equal(t, spi.MigrationForeign, state().Migration)
 
 	server.change(kubevirtv1.MigrationFailed)
 	require.NoError(t, e.MaintainMigrations(t.Context()))
@@ -163,7 +163,7 @@ func TestMigrationsOfOthersAreReadAgain(t *testing.T) {
 
 	server.change(kubevirtv1.MigrationFailed, kubevirtv1.MigrationPending)
 	require.NoError(t, e.Migrate(t.Context(), &evacuation))
-	require.Equal(t, spi.MigrationOfOthers, state().Migration)
+	require.Equal(t, spi.MigrationForeign, state().Migration)
 	require.Equal(t, first, state().MigrationSince, "a series of migrations does not postpone the deadline")
 
 	elsewhere := e.evacuationOf(markedInstanceOn("a", "other"))

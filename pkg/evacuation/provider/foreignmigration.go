@@ -19,15 +19,15 @@ import (
 // does not deliver it, since it lacks the labels of the shoot.
 
 const (
-	// othersPeriod is the interval at which the migrations of others are read again.
-	othersPeriod = 30 * time.Second
-	// othersRetention is how long an evacuation with migrations of others is remembered. It exceeds all
+	// foreignPeriod is the interval at which the foreign migrations are read again.
+	foreignPeriod = 30 * time.Second
+	// foreignRetention is how long an evacuation with foreign migrations is remembered. It exceeds all
 	// deadlines.
-	othersRetention = 7 * 24 * time.Hour
+	foreignRetention = 7 * 24 * time.Hour
 )
 
-// migrationOfOthers is what is known about migrations of others for an evacuation.
-type migrationOfOthers struct {
+// foreignMigration is what is known about foreign migrations for an evacuation.
+type foreignMigration struct {
 	// since is when the first one was found. It does not change, so that a series of migrations that
 	// fail does not postpone the deadline.
 	since time.Time
@@ -36,22 +36,22 @@ type migrationOfOthers struct {
 	unfinished bool
 }
 
-// ofOthers returns what is known about migrations of others for an evacuation.
-func (e *evacuations) ofOthers(migrationName string) migrationOfOthers {
-	found, _ := e.others.Get(migrationName)
-	known, _ := found.(migrationOfOthers)
+// foreign returns what is known about foreign migrations for an evacuation.
+func (e *evacuations) foreign(migrationName string) foreignMigration {
+	found, _ := e.foreignMigrations.Get(migrationName)
+	known, _ := found.(foreignMigration)
 
 	return known
 }
 
-// acceptMigrationOfOthers returns nil if a migration of others explains the rejection of the driver's
+// acceptForeignMigration returns nil if a foreign migration explains the rejection of the driver's
 // own, and the rejection if there is none.
-func (e *evacuations) acceptMigrationOfOthers(ctx context.Context, evacuation *spi.Evacuation, rejection error) error {
+func (e *evacuations) acceptForeignMigration(ctx context.Context, evacuation *spi.Evacuation, rejection error) error {
 	if len(validation.IsValidLabelValue(evacuation.Machine)) > 0 {
 		return rejection // KubeVirt cannot label a migration of this instance.
 	}
 
-	unfinished, err := e.readMigrationsOfOthers(ctx, evacuation.Machine, migrationName(evacuation.UID, evacuation.Node))
+	unfinished, err := e.readForeignMigrations(ctx, evacuation.Machine, migrationName(evacuation.UID, evacuation.Node))
 	if err != nil || unfinished {
 		return err
 	}
@@ -59,14 +59,14 @@ func (e *evacuations) acceptMigrationOfOthers(ctx context.Context, evacuation *s
 	return rejection
 }
 
-// refreshMigrationsOfOthers reads migrations again that had not ended when they were last read.
-func (e *evacuations) refreshMigrationsOfOthers(ctx context.Context) error {
+// refreshForeignMigrations reads migrations again that had not ended when they were last read.
+func (e *evacuations) refreshForeignMigrations(ctx context.Context) error {
 	var errs []error
 
 	for _, instance := range e.markedInstances() {
 		name := migrationName(instance.UID, instance.Status.EvacuationNodeName)
-		if known := e.ofOthers(name); known.unfinished && time.Since(known.readAt) > e.othersPeriod {
-			_, err := e.readMigrationsOfOthers(ctx, instance.Name, name)
+		if known := e.foreign(name); known.unfinished && time.Since(known.readAt) > e.foreignPeriod {
+			_, err := e.readForeignMigrations(ctx, instance.Name, name)
 			errs = append(errs, err)
 		}
 	}
@@ -74,9 +74,9 @@ func (e *evacuations) refreshMigrationsOfOthers(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// readMigrationsOfOthers reads whether an instance has an unfinished migration. virt-api adds the label
+// readForeignMigrations reads whether an instance has an unfinished migration. virt-api adds the label
 // to each migration, and does not allow to change it.
-func (e *evacuations) readMigrationsOfOthers(ctx context.Context, instance, migrationName string) (unfinished bool, _ error) {
+func (e *evacuations) readForeignMigrations(ctx context.Context, instance, migrationName string) (unfinished bool, _ error) {
 	ofInstance := providerapi.List{
 		Description: "VirtualMachineInstanceMigrations of " + e.clients.Path(instance),
 		Labels:      labels.Set{kubevirtv1.MigrationSelectorLabel: instance}.String(),
@@ -90,14 +90,14 @@ func (e *evacuations) readMigrationsOfOthers(ctx context.Context, instance, migr
 		return false, err
 	}
 
-	known := e.ofOthers(migrationName)
+	known := e.foreign(migrationName)
 	known.readAt, known.unfinished = time.Now(), len(found) > 0
 
 	if known.unfinished && known.since.IsZero() {
 		known.since = known.readAt
 	}
 
-	e.others.Add(migrationName, known, othersRetention)
+	e.foreignMigrations.Add(migrationName, known, foreignRetention)
 
 	return known.unfinished, nil
 }
