@@ -142,7 +142,8 @@ func checkRun(ctx context.Context, f file, want release) (err error) {
 	}
 
 	command := exec.CommandContext(ctx, program, "--version") //nolint:gosec // The program was just built.
-	command.Dir, command.Env = folder, []string{}
+	command.Dir = folder
+	command.Env = []string{}
 
 	output, err := command.CombinedOutput()
 	if err != nil {

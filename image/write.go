@@ -96,7 +96,9 @@ func configured(image v1.Image, architecture string, r release) (v1.Image, error
 	}
 
 	config = config.DeepCopy()
-	config.OS, config.Architecture, config.Created = "linux", architecture, v1.Time{Time: r.created}
+	config.OS = "linux"
+	config.Architecture = architecture
+	config.Created = v1.Time{Time: r.created}
 	config.Config = v1.Config{Entrypoint: r.entrypoint, User: r.user, WorkingDir: r.workingDir, Labels: r.imageLabels()}
 
 	image, err = mutate.ConfigFile(image, config)

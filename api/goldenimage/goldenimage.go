@@ -63,12 +63,16 @@ func (s Source) DataVolume(namespace string) (*cdiv1beta1.DataVolume, error) {
 
 	annotations := map[string]string{}
 	maps.Copy(annotations, s.Spec.RootVolume.Annotations)
-	annotations[annotationBindImmediately], annotations[v1alpha1.AnnotationGoldenImageKey] = "true", content
+	annotations[annotationBindImmediately] = "true"
+	annotations[v1alpha1.AnnotationGoldenImageKey] = content
 
 	return &cdiv1beta1.DataVolume{
 		TypeMeta: metav1.TypeMeta{APIVersion: cdiv1beta1.SchemeGroupVersion.String(), Kind: "DataVolume"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: namespace, Annotations: annotations, Labels: s.labels(name),
+			Name:        name,
+			Namespace:   namespace,
+			Annotations: annotations,
+			Labels:      s.labels(name),
 		},
 		Spec: *s.dataVolumeSpec(),
 	}, nil
@@ -109,7 +113,8 @@ func NameOf(key string) string {
 // of the cluster but not the role tag, a label with its own name, and a key that hashes to this
 // name. A clone has the label but another name, and a copy with another name has another hash.
 func Is(object metav1.Object, cluster string) bool {
-	labels, key := object.GetLabels(), object.GetAnnotations()[v1alpha1.AnnotationGoldenImageKey]
+	labels := object.GetLabels()
+	key := object.GetAnnotations()[v1alpha1.AnnotationGoldenImageKey]
 	_, role := labels[v1alpha1.TagRole]
 
 	return !role && labels[v1alpha1.TagCluster] == cluster && labels[v1alpha1.LabelGoldenImage] == object.GetName() &&

@@ -55,19 +55,24 @@ func objects() []Failure {
 		}},
 		{"ForeignObject", RetryableConfigurationProblem, Remedy{Provider: "rename or remove the object that the message names"}},
 		{"InstancetypeNotFound", RetryableConfigurationProblem, Remedy{
-			CloudProfile: "correct the instancetype of the machine type", Provider: "create the instancetype",
+			CloudProfile: "correct the instancetype of the machine type",
+			Provider:     "create the instancetype",
 		}},
 		{"PreferenceNotFound", RetryableConfigurationProblem, Remedy{
-			CloudProfile: "correct the preference of the machine type", Provider: "create the preference",
+			CloudProfile: "correct the preference of the machine type",
+			Provider:     "create the preference",
 		}},
 		{"DataSourceNotFound", RetryableConfigurationProblem, Remedy{
-			CloudProfile: "correct the sourceRef of the image version", Provider: "create the DataSource",
+			CloudProfile: "correct the sourceRef of the image version",
+			Provider:     "create the DataSource",
 		}},
 		{"PriorityClassNotFound", RetryableConfigurationProblem, Remedy{
-			Shoot: "correct priorityClassName in the virtualMachineTemplate of the worker pool", Provider: "create the PriorityClass",
+			Shoot:    "correct priorityClassName in the virtualMachineTemplate of the worker pool",
+			Provider: "create the PriorityClass",
 		}},
 		{"NetworkNotFound", RetryableConfigurationProblem, Remedy{
-			Shoot: "correct the networks of the InfrastructureConfig", Provider: "create the NetworkAttachmentDefinition",
+			Shoot:    "correct the networks of the InfrastructureConfig",
+			Provider: "create the NetworkAttachmentDefinition",
 		}},
 		{"PodSecurityViolated", RetryableConfigurationProblem, Remedy{
 			Provider: "label the namespace of the machines pod-security.kubernetes.io/enforce=privileged",
@@ -79,10 +84,12 @@ func objects() []Failure {
 		{"WebhookUnavailable", RetryableInfraDependencies, Remedy{Provider: "repair the webhook in the message, or the component behind it"}},
 		{"CreationFailed", RetryableConfigurationProblem, Remedy{Provider: "check the VirtualMachine and its events"}},
 		{"MachineClassNotFound", RetryableConfigurationProblem, Remedy{
-			Shoot: "reconcile it: the extension then writes the MachineClass", Seed: "check the Worker, and the log of the extension",
+			Shoot: "reconcile it: the extension then writes the MachineClass",
+			Seed:  "check the Worker, and the log of the extension",
 		}},
 		{"ClassSecretNotFound", RetryableConfigurationProblem, Remedy{
-			Shoot: "reconcile it: the extension then writes the Secret", Seed: "check the Worker, and the log of the extension",
+			Shoot: "reconcile it: the extension then writes the Secret",
+			Seed:  "check the Worker, and the log of the extension",
 		}},
 	}
 }
@@ -90,14 +97,17 @@ func objects() []Failure {
 func storage() []Failure {
 	return []Failure{
 		{"StorageClassNotFound", RetryableConfigurationProblem, Remedy{
-			Shoot: "use another volume type", CloudProfile: "correct the class of the volume type", Provider: "create the storage class",
+			Shoot:        "use another volume type",
+			CloudProfile: "correct the class of the volume type",
+			Provider:     "create the storage class",
 		}},
 		{"ClaimInvalid", RetryableConfigurationProblem, Remedy{
 			CloudProfile: "use another class for the volume type",
 			Provider:     "set the access modes and the volume mode in the StorageProfile of the storage class",
 		}},
 		{"ClaimNotFound", RetryableConfigurationProblem, Remedy{
-			CloudProfile: "correct the source of the image version", Provider: "create the PersistentVolumeClaim",
+			CloudProfile: "correct the source of the image version",
+			Provider:     "create the PersistentVolumeClaim",
 		}},
 		{"ClaimInUse", RetryableConfigurationProblem, Remedy{Provider: "delete the pod that uses the claim"}},
 		{"VolumeTooSmall", ConfigurationProblem, Remedy{Shoot: "set a larger volume size for the worker pool"}},
@@ -106,11 +116,13 @@ func storage() []Failure {
 			Provider:     "free capacity in the zone of the volume",
 		}},
 		{"CloneSourceNotFound", RetryableConfigurationProblem, Remedy{
-			CloudProfile: "correct the source of the image version", Provider: "create the source",
+			CloudProfile: "correct the source of the image version",
+			Provider:     "create the source",
 		}},
 		{"CloneSourceInUse", RetryableConfigurationProblem, Remedy{Provider: "delete the pod that uses the source"}},
 		{"CloneZoneConflict", RetryableConfigurationProblem, Remedy{
-			CloudProfile: "use an image that every zone can read", Provider: "copy the image to storage that every zone can read",
+			CloudProfile: "use an image that every zone can read",
+			Provider:     "copy the image to storage that every zone can read",
 		}},
 		{"CloneRefused", RetryableConfigurationProblem, Remedy{
 			CloudProfile: "use an image and a class of the volume type that have the same content type and volume mode",
@@ -125,27 +137,33 @@ func images() []Failure {
 	return []Failure{
 		{"ImageNotFound", RetryableConfigurationProblem, Remedy{CloudProfile: "correct the source of the image version, or upload the image"}},
 		{"ImageUnauthorized", RetryableConfigurationProblem, Remedy{
-			CloudProfile: "correct the secretRef in the source of the image version", Provider: "correct the Secret with the credentials of the image's source",
+			CloudProfile: "correct the secretRef in the source of the image version",
+			Provider:     "correct the Secret with the credentials of the image's source",
 		}},
 		{"ImageCertificateUntrusted", RetryableConfigurationProblem, Remedy{
-			CloudProfile: "set certConfigMap in the source of the image version", Provider: "correct the ConfigMap with the CA of the image's source",
+			CloudProfile: "set certConfigMap in the source of the image version",
+			Provider:     "correct the ConfigMap with the CA of the image's source",
 		}},
 		{"ImageCorrupt", RetryableConfigurationProblem, Remedy{CloudProfile: "correct the image or its checksum"}},
 		{"ImageUnreachable", RetryableConfigurationProblem, Remedy{
-			CloudProfile: "correct the source of the image version", Provider: "check that pods can reach the image's source",
+			CloudProfile: "correct the source of the image version",
+			Provider:     "check that pods can reach the image's source",
 		}},
 		{"ImagePullFailed", RetryableConfigurationProblem, Remedy{
-			CloudProfile: "correct the image of the container disk", Provider: "check that the nodes can pull the image",
+			CloudProfile: "correct the image of the container disk",
+			Provider:     "check that the nodes can pull the image",
 		}},
 		{"ImportOutOfMemory", RetryableConfigurationProblem, Remedy{
 			Provider: "raise the memory limit of CDI's pods (podResourceRequirements in the configuration of the CDI resource); then delete the DataVolume in the message, " +
 				"unless it is being imported: a golden image is created again automatically",
 		}},
 		{"ImportFailed", RetryableConfigurationProblem, Remedy{
-			CloudProfile: "correct the image or its source", Provider: "check the DataVolume and the pods of CDI",
+			CloudProfile: "correct the image or its source",
+			Provider:     "check the DataVolume and the pods of CDI",
 		}},
 		{"DataVolumeFailed", RetryableConfigurationProblem, Remedy{
-			Provider: "check the DataVolume and the pods of CDI", Seed: "delete the Machine, so that its volumes are created again; golden images are created again automatically",
+			Provider: "check the DataVolume and the pods of CDI",
+			Seed:     "delete the Machine, so that its volumes are created again; golden images are created again automatically",
 		}},
 	}
 }
@@ -154,28 +172,34 @@ func images() []Failure {
 func starts() []Failure {
 	return []Failure{
 		{"CrashLooping", RetryableConfigurationProblem, Remedy{
-			Shoot: "use another image version or machine type", CloudProfile: "check that the image fits the machine type: architecture, firmware, size",
+			Shoot:        "use another image version or machine type",
+			CloudProfile: "check that the image fits the machine type: architecture, firmware, size",
 		}},
 		{"SecretNotFound", RetryableConfigurationProblem, Remedy{
-			Provider: "create the Secret or the ConfigMap", Seed: "if it is the user data, delete the Machine; it is created again",
+			Provider: "create the Secret or the ConfigMap",
+			Seed:     "if it is the user data, delete the Machine; it is created again",
 		}},
 		{"NetworkSetupFailed", RetryableConfigurationProblem, Remedy{
-			Shoot: "correct the networks of the InfrastructureConfig", Provider: "check the network plugin on the node",
+			Shoot:    "correct the networks of the InfrastructureConfig",
+			Provider: "check the network plugin on the node",
 		}},
 		{"NodeDown", RetryableInfraDependencies, Remedy{
 			Provider: "repair the node; if it is off permanently, delete its Node object or taint it node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
 		}},
 		{"MachineStopped", RetryableInfraDependencies, Remedy{
-			Provider: "start the VirtualMachine again (virtctl start)", Seed: "to remove the machine, delete the Machine",
+			Provider: "start the VirtualMachine again (virtctl start)",
+			Seed:     "to remove the machine, delete the Machine",
 		}},
 		{"GuestNotStarted", RetryableInfraDependencies, Remedy{
-			Provider: "check the log of virt-handler on the node in the message", Seed: "if the node is at fault, delete the Machine, so that it is replaced",
+			Provider: "check the log of virt-handler on the node in the message",
+			Seed:     "if the node is at fault, delete the Machine, so that it is replaced",
 		}},
 		{"GuestPaused", RetryableInfraDependencies, Remedy{
 			Provider: "after an I/O error, repair the storage of the machine's volumes; otherwise, resume the guest (virtctl unpause vm)",
 		}},
 		{"GuestEnded", RetryableInfraDependencies, Remedy{
-			Provider: "check the events of the VirtualMachineInstance", Seed: "delete the Machine, so that it is replaced",
+			Provider: "check the events of the VirtualMachineInstance",
+			Seed:     "delete the Machine, so that it is replaced",
 		}},
 		{MachineVanished, RetryableInfraDependencies, Remedy{
 			Provider: "look for the deletion in the audit log",

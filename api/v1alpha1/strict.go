@@ -212,7 +212,8 @@ func (p *pruner) unknown(path *field.Path, key string, object map[string]any, kn
 // Closest returns the name that is most similar to the given one. It differs by at most two
 // letters, ignoring case; it is empty if there is none.
 func Closest(name string, names []string) string {
-	closest, least := "", 3
+	closest := ""
+	least := 3
 
 	for _, candidate := range names {
 		if difference := len(name) - len(candidate); difference >= least || -difference >= least {
@@ -220,7 +221,8 @@ func Closest(name string, names []string) string {
 		}
 
 		if distance := levenshtein.Distance(strings.ToLower(name), strings.ToLower(candidate), nil); distance < least {
-			closest, least = candidate, distance
+			closest = candidate
+			least = distance
 		}
 	}
 

@@ -73,7 +73,8 @@ func machinesClient(config *rest.Config) (machinev1alpha1client.MachineV1alpha1I
 // requests.
 func (c *controlCluster) addressRecorder() (*machineaddress.Recorder, error) {
 	config := rest.CopyConfig(c.config)
-	config.QPS, config.Burst = c.server.KubeAPIQPS, int(c.server.KubeAPIBurst)
+	config.QPS = c.server.KubeAPIQPS
+	config.Burst = int(c.server.KubeAPIBurst)
 
 	machines, err := machinesClient(config)
 	if err != nil {
@@ -81,7 +82,10 @@ func (c *controlCluster) addressRecorder() (*machineaddress.Recorder, error) {
 	}
 
 	return machineaddress.New(machineaddress.Options{
-		Machines: machines, Namespace: c.server.Namespace, Delay: listingDelay, Period: comparePeriod,
+		Machines:  machines,
+		Namespace: c.server.Namespace,
+		Delay:     listingDelay,
+		Period:    comparePeriod,
 	}), nil
 }
 

@@ -86,7 +86,9 @@ func (o *evacuationOptions) controller(control *controlCluster, evacuator spi.Ev
 		Events:    events,
 		Clock:     clock.RealClock{},
 		Limits: evacuation.Limits{
-			MaxPerDeployment: o.maxPerDeployment, Deadline: o.deadline, MigrationTimeout: migrationTimeout,
+			MaxPerDeployment: o.maxPerDeployment,
+			Deadline:         o.deadline,
+			MigrationTimeout: migrationTimeout,
 		},
 		Period:         evacuationPeriod,
 		ClassRetention: 2*safety.MachineSafetyOrphanVMsPeriod.Duration + time.Hour,

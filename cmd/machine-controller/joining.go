@@ -39,7 +39,10 @@ func measureJoining(control *controlCluster) (run func(context.Context), err err
 
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: cache.NewListWatchFromClient(machines.RESTClient(), "machines", control.server.Namespace, fields.Everything()),
-		ObjectType:    &machinev1alpha1.Machine{}, ResyncPeriod: resyncPeriod, Handler: j, Transform: onlyStatus,
+		ObjectType:    &machinev1alpha1.Machine{},
+		ResyncPeriod:  resyncPeriod,
+		Handler:       j,
+		Transform:     onlyStatus,
 	})
 
 	return func(ctx context.Context) { informer.Run(ctx.Done()) }, nil
@@ -54,7 +57,10 @@ func onlyStatus(object any) (any, error) {
 
 	return &machinev1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: machine.Name, Namespace: machine.Namespace, UID: machine.UID, ResourceVersion: machine.ResourceVersion,
+			Name:            machine.Name,
+			Namespace:       machine.Namespace,
+			UID:             machine.UID,
+			ResourceVersion: machine.ResourceVersion,
 		},
 		Status: machinev1alpha1.MachineStatus{CurrentStatus: machine.Status.CurrentStatus},
 	}, nil

@@ -18,11 +18,14 @@ type leading struct {
 
 // whenLeading wraps the driver so that the first call to it starts the tasks.
 func whenLeading(ctx context.Context, inner driver.Driver, tasks ...func(context.Context)) driver.Driver {
-	return &leading{Driver: inner, start: sync.OnceFunc(func() {
-		for _, run := range tasks {
-			go run(ctx)
-		}
-	})}
+	return &leading{
+		Driver: inner,
+		start: sync.OnceFunc(func() {
+			for _, run := range tasks {
+				go run(ctx)
+			}
+		}),
+	}
 }
 
 // ListMachines implements driver.Driver. It is the first call of a leader if Machines exist.

@@ -117,7 +117,8 @@ func (o *options) newLocal(control *controlCluster, addresses *machineaddress.Re
 	}
 
 	p, controller := &process{}, o.controller(control.server)
-	controller.Events, controller.Addresses = events, addresses
+	controller.Events = events
+	controller.Addresses = addresses
 
 	// machine-controller-manager serves /metrics from this registry.
 	clusters, err := o.plugin.ProviderClusters(controller, prometheus.DefaultRegisterer)
@@ -131,7 +132,8 @@ func (o *options) newLocal(control *controlCluster, addresses *machineaddress.Re
 			return nil, err
 		}
 
-		controller.Observers, p.tasks = []kubevirt.Observer{evacuations}, []func(context.Context){evacuations.Run}
+		controller.Observers = []kubevirt.Observer{evacuations}
+		p.tasks = []func(context.Context){evacuations.Run}
 	}
 
 	plugin, err := o.plugin.Plugin(controller, clusters.Machines, prometheus.DefaultRegisterer)
@@ -139,7 +141,8 @@ func (o *options) newLocal(control *controlCluster, addresses *machineaddress.Re
 		return nil, err
 	}
 
-	p.driver, p.stop = plugin, plugin.Stop
+	p.driver = plugin
+	p.stop = plugin.Stop
 
 	return p, nil
 }

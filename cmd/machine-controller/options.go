@@ -27,8 +27,10 @@ type options struct {
 
 func newOptions() *options {
 	return &options{
-		plugin: driveroptions.New(), pluginFlags: pflag.NewFlagSet("plugin", pflag.ContinueOnError),
-		evacuation: newEvacuationOptions(), evacuationFlags: pflag.NewFlagSet("evacuation", pflag.ContinueOnError),
+		plugin:          driveroptions.New(),
+		pluginFlags:     pflag.NewFlagSet("plugin", pflag.ContinueOnError),
+		evacuation:      newEvacuationOptions(),
+		evacuationFlags: pflag.NewFlagSet("evacuation", pflag.ContinueOnError),
 	}
 }
 

@@ -105,7 +105,8 @@ func (f *clusterFlags) control() (*controlCluster, error) {
 	}
 
 	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(f.rules(), &clientcmd.ConfigOverrides{
-		CurrentContext: f.context, Context: clientcmdapi.Context{Namespace: f.namespace},
+		CurrentContext: f.context,
+		Context:        clientcmdapi.Context{Namespace: f.namespace},
 	})
 
 	config, err := loaded.ClientConfig()
@@ -232,11 +233,13 @@ func (c *controlCluster) secret(ctx context.Context, ref *corev1.SecretReference
 
 	switch {
 	case apierrors.IsNotFound(err):
-		s.State, s.Err = secretMissing, err
+		s.State = secretMissing
+		s.Err = err
 
 		return nil
 	case err != nil:
-		s.State, s.Err = secretNotRead, err
+		s.State = secretNotRead
+		s.Err = err
 
 		return nil
 	}

@@ -81,9 +81,11 @@ func (f *foundMachine) controlCauses(control *controlState, now time.Time) []*ca
 
 // controllerCause returns the cause for a controller that is not running.
 func (f *foundMachine) controllerCause(s *controllerState, now time.Time) *causeReport {
-	container, effect := sidecarContainer, "no Machine is created, deleted or checked"
+	container := sidecarContainer
+	effect := "no Machine is created, deleted or checked"
 	if s.Name == manager {
-		container, effect = manager, "no MachineDeployment or MachineSet is reconciled"
+		container = manager
+		effect = "no MachineDeployment or MachineSet is reconciled"
 	}
 
 	state := "has no holder"
@@ -92,9 +94,11 @@ func (f *foundMachine) controllerCause(s *controllerState, now time.Time) *cause
 	}
 
 	return &causeReport{
-		Reason: kubevirt.TokenControllerDown, Message: fmt.Sprintf("%s is not running: its lease %s %s; %s", s.Name, s.Lease, state, effect),
-		Remedy: fmt.Sprintf("repair container %s of Deployment %s: check its state, its log and the log of the previous container", container, manager),
-		Since:  s.Renewed, Reported: s.Renewed,
+		Reason:   kubevirt.TokenControllerDown,
+		Message:  fmt.Sprintf("%s is not running: its lease %s %s; %s", s.Name, s.Lease, state, effect),
+		Remedy:   fmt.Sprintf("repair container %s of Deployment %s: check its state, its log and the log of the previous container", container, manager),
+		Since:    s.Renewed,
+		Reported: s.Renewed,
 		Retry: &retryHint{
 			When:    "as soon as the controller is running again, for all Machines at once",
 			Command: f.kubectl("logs deployment/" + manager + " --container=" + container + " --previous"),
@@ -151,7 +155,8 @@ func (f *foundMachine) secretCause() *causeReport {
 	}
 
 	return f.report(&spi.Cause{Err: &spi.Error{
-		Kind: spi.ErrInvalid, Reason: kubevirt.TokenSecretNotFound,
+		Kind:    spi.ErrInvalid,
+		Reason:  kubevirt.TokenSecretNotFound,
 		Message: "MachineClass " + f.class.Name + ": " + strings.Join(texts, "; "),
 		Remedy: fmt.Sprintf("create the Secret in namespace %s with the keys %s, or correct secretRef and credentialsSecretRef of the MachineClass",
 			f.namespace, strings.Join(missing, " and ")),
@@ -179,10 +184,12 @@ func (f *foundMachine) notReconciledCause(control *controlState, now time.Time) 
 		Reason: kubevirt.TokenNotReconciled,
 		Message: fmt.Sprintf("the machine controller has not reconciled the Machine since its creation %s ago: there is no status and no finalizer, %s",
 			duration.HumanDuration(now.Sub(created)), lease),
-		Remedy: fmt.Sprintf("check that container %s of Deployment %s is running with --namespace=%s, and read its log", sidecarContainer, manager, f.namespace),
-		Since:  &created, Reported: &created,
+		Remedy:   fmt.Sprintf("check that container %s of Deployment %s is running with --namespace=%s, and read its log", sidecarContainer, manager, f.namespace),
+		Since:    &created,
+		Reported: &created,
 		Retry: &retryHint{
-			When: "as soon as the controller is running", Command: f.kubectl("logs deployment/" + manager + " --container=" + sidecarContainer),
+			When:    "as soon as the controller is running",
+			Command: f.kubectl("logs deployment/" + manager + " --container=" + sidecarContainer),
 		},
 	}
 }

@@ -59,8 +59,11 @@ func (d *diagnoser) diagnoseDeployments(ctx context.Context) (found []deployment
 		if cause := d.deploymentCause(ctx, deployment, existing, time.Now()); cause != nil {
 			sanitize(&cause.Message, &cause.Remedy)
 			found = append(found, deploymentDiagnosis{
-				Namespace: deployment.Namespace, Name: statustext.Printable(deployment.Name),
-				Replicas: int(deployment.Spec.Replicas), Machines: existing, Cause: cause,
+				Namespace: deployment.Namespace,
+				Name:      statustext.Printable(deployment.Name),
+				Replicas:  int(deployment.Spec.Replicas),
+				Machines:  existing,
+				Cause:     cause,
 			})
 		}
 	}
@@ -120,8 +123,10 @@ func (d *diagnoser) deploymentCause(ctx context.Context, deployment *v1alpha1.Ma
 	switch {
 	case deployment.Spec.Paused:
 		return &causeReport{
-			Reason: reasonDeploymentPaused, Message: "spec.paused is set, so no Machine is created", Remedy: "remove spec.paused",
-			Retry: &retryHint{When: "as soon as the MachineDeployment is changed; no command is needed", Command: show},
+			Reason:  reasonDeploymentPaused,
+			Message: "spec.paused is set, so no Machine is created",
+			Remedy:  "remove spec.paused",
+			Retry:   &retryHint{When: "as soon as the MachineDeployment is changed; no command is needed", Command: show},
 		}
 	case age < finalizerTimeout || deployment.DeletionTimestamp != nil:
 		return nil
@@ -131,7 +136,8 @@ func (d *diagnoser) deploymentCause(ctx context.Context, deployment *v1alpha1.Ma
 			Message: fmt.Sprintf("no Machine has been created, although the MachineDeployment exists since %s", deployment.CreationTimestamp.UTC().Format(time.RFC3339)),
 			Remedy:  "check that machine-controller-manager is running with --namespace=" + deployment.Namespace + ", and read its log",
 			Retry: &retryHint{
-				When: "as soon as the controller is running", Command: in.kubectl("logs deployment/" + manager + " --container=" + manager),
+				When:    "as soon as the controller is running",
+				Command: in.kubectl("logs deployment/" + manager + " --container=" + manager),
 			},
 		}
 	}
@@ -139,7 +145,8 @@ func (d *diagnoser) deploymentCause(ctx context.Context, deployment *v1alpha1.Ma
 
 // Deployed describes the MachineDeployments without Machines.
 func (d *diagnoses) Deployed() string {
-	wanted, existing := 0, 0
+	wanted := 0
+	existing := 0
 	for _, of := range d.Deployments {
 		wanted, existing = wanted+of.Replicas, existing+of.Machines
 	}

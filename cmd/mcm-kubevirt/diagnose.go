@@ -181,14 +181,17 @@ func (o *diagnoseOptions) diagnoser() (*diagnoser, error) {
 	}
 
 	driver := driveroptions.New()
-	driver.ProviderQPS, driver.RetryFor, driver.UnschedulableGrace = diagnoseQPS, diagnoseRetryFor, o.grace
+	driver.ProviderQPS = diagnoseQPS
+	driver.RetryFor = diagnoseRetryFor
+	driver.UnschedulableGrace = o.grace
 
 	clusters, err := driver.ProviderClusters(driveroptions.Controller{}, prometheus.NewRegistry())
 	if err != nil {
 		return nil, err
 	}
 
-	d.explainer, d.volumes = clusters.Explainer, clusters.Explainer
+	d.explainer = clusters.Explainer
+	d.volumes = clusters.Explainer
 
 	return d, nil
 }

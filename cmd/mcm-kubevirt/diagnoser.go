@@ -217,12 +217,14 @@ func (d *diagnoser) findClass(ctx context.Context, control *controlCluster, foun
 		return fmt.Errorf("get MachineClass %s/%s of the Machine: %w", found.namespace, machine.Spec.Class.Name, err)
 	}
 
-	found.class, found.secrets = class, control.secretsOf(ctx, class, found.namespace)
+	found.class = class
+	found.secrets = control.secretsOf(ctx, class, found.namespace)
 
 	switch err := found.secrets.err(class, secretNotRead); {
 	case found.overridden: // These credentials may have fewer permissions than the driver's.
 		machine = nameOnly(machine.Name)
-		machine.Spec.ProviderID, machine.DeletionTimestamp = found.machine.Spec.ProviderID, found.machine.DeletionTimestamp
+		machine.Spec.ProviderID = found.machine.Spec.ProviderID
+		machine.DeletionTimestamp = found.machine.DeletionTimestamp
 	case err != nil:
 		return err
 	case found.secretCause() != nil:

@@ -125,8 +125,11 @@ func stateOf(m *v1alpha1.Machine) *machineState {
 	}
 
 	state := &machineState{
-		Namespace: m.Namespace, Class: m.Spec.Class.Name, Phase: string(m.Status.CurrentStatus.Phase),
-		PhaseSince: timeOrNil(m.Status.CurrentStatus.LastUpdateTime.Time), Created: m.CreationTimestamp.Time,
+		Namespace:  m.Namespace,
+		Class:      m.Spec.Class.Name,
+		Phase:      string(m.Status.CurrentStatus.Phase),
+		PhaseSince: timeOrNil(m.Status.CurrentStatus.LastUpdateTime.Time),
+		Created:    m.CreationTimestamp.Time,
 	}
 	sanitize(&state.Class)
 
@@ -136,7 +139,11 @@ func stateOf(m *v1alpha1.Machine) *machineState {
 
 	if last := &m.Status.LastOperation; last.Type != "" {
 		state.LastOperation = &lastOperation{
-			Type: string(last.Type), State: string(last.State), Code: last.ErrorCode, Description: last.Description, Updated: last.LastUpdateTime.Time,
+			Type:        string(last.Type),
+			State:       string(last.State),
+			Code:        last.ErrorCode,
+			Description: last.Description,
+			Updated:     last.LastUpdateTime.Time,
 		}
 		sanitize(&state.LastOperation.Code, &state.LastOperation.Description)
 	}
@@ -188,15 +195,19 @@ func (d *diagnosis) addCause(found *foundMachine, e *kubevirt.Explanation, now t
 	case e.Machine == nil && found.overridden && !errors.Is(e.Cause.Err, spi.ErrForeign): // The driver may have other credentials.
 		d.fail(e.Cause.Err.Reason + ": " + e.Cause.Err.Message)
 	case kubevirt.Reportable(e.Cause, now):
-		d.Result, d.Cause, d.WaitingFor = resultCauseFound, found.report(e.Cause, stage), ""
+		d.Result = resultCauseFound
+		d.Cause = found.report(e.Cause, stage)
+		d.WaitingFor = ""
 	default:
-		d.Result, d.Cause = resultSuspected, found.report(e.Cause, stage)
+		d.Result = resultSuspected
+		d.Cause = found.report(e.Cause, stage)
 	}
 }
 
 // fail sets the reason why the machine could not be diagnosed.
 func (d *diagnosis) fail(reason string) {
-	d.Result, d.Error = resultUnknown, statustext.Printable(reason)
+	d.Result = resultUnknown
+	d.Error = statustext.Printable(reason)
 }
 
 // addControl adds the state in the control cluster. Its causes come first:
@@ -212,8 +223,10 @@ func (d *diagnosis) addControl(control *controlState, causes []*causeReport) {
 		causes = append(causes, d.Cause)
 	}
 
-	d.Result, d.WaitingFor = resultCauseFound, ""
-	d.Cause, d.MoreCauses = causes[0], causes[1:]
+	d.Result = resultCauseFound
+	d.WaitingFor = ""
+	d.Cause = causes[0]
+	d.MoreCauses = causes[1:]
 }
 
 // Causes returns all causes.
@@ -232,8 +245,11 @@ func notRead(unread []string) string {
 
 func (d *diagnosis) addState(m *spi.Explanation) {
 	d.Provider = &providerState{
-		Server: m.Server, Namespace: m.Namespace, Stage: m.Stage,
-		Objects: append([]spi.Object{}, m.Objects...), Unread: slices.Clone(m.Unread),
+		Server:    m.Server,
+		Namespace: m.Namespace,
+		Stage:     m.Stage,
+		Objects:   append([]spi.Object{}, m.Objects...),
+		Unread:    slices.Clone(m.Unread),
 	}
 	d.WaitingFor = statustext.Printable(m.Waiting) + d.node(m)
 	d.Evidence = append(d.Evidence, m.Signs...)
@@ -277,8 +293,13 @@ func (d *diagnosis) node(m *spi.Explanation) string {
 // report describes a cause, and when machine-controller-manager calls the driver again.
 func (f *foundMachine) report(c *spi.Cause, stage spi.Stage) *causeReport {
 	r := &causeReport{
-		Reason: c.Err.Reason, Message: c.Err.Message, Code: kubevirt.CodeOf(c.Err).String(), Remedy: c.Err.Remedy,
-		Since: timeOrNil(c.Since), Reported: timeOrNil(c.ReportableAt), Retry: f.retryOf(c.Err, stage),
+		Reason:   c.Err.Reason,
+		Message:  c.Err.Message,
+		Code:     kubevirt.CodeOf(c.Err).String(),
+		Remedy:   c.Err.Remedy,
+		Since:    timeOrNil(c.Since),
+		Reported: timeOrNil(c.ReportableAt),
+		Retry:    f.retryOf(c.Err, stage),
 	}
 	sanitize(&r.Message, &r.Remedy)
 

@@ -50,7 +50,8 @@ func (l fieldLines) line(path string) int {
 			break
 		}
 
-		node, line = value, key.Line
+		node = value
+		line = key.Line
 	}
 
 	return l.before + line

@@ -31,7 +31,8 @@ func localURLWarnings(spec *apiv1alpha1.ProviderSpec) []validation.Warning {
 		for i, server := range spec.DNSConfig.Nameservers {
 			if address, err := netip.ParseAddr(server); err == nil && (address.IsLoopback() || address.IsUnspecified()) {
 				warnings = append(warnings, validation.Warning{
-					Field: fmt.Sprintf("%sdnsConfig.nameservers[%d]", path, i), Detail: "is the guest's own address; use one of a DNS server that the guest reaches",
+					Field:  fmt.Sprintf("%sdnsConfig.nameservers[%d]", path, i),
+					Detail: "is the guest's own address; use one of a DNS server that the guest reaches",
 				})
 			}
 		}
@@ -71,6 +72,9 @@ func localWarning(path, url string) []validation.Warning {
 		return nil
 	}
 
-	return []validation.Warning{{Field: path, Detail: fmt.Sprintf(
-		"has %s, which for the pod that imports it means another host than for you; use an address that it reaches", local.Kind)}}
+	return []validation.Warning{{
+		Field: path,
+		Detail: fmt.Sprintf(
+			"has %s, which for the pod that imports it means another host than for you; use an address that it reaches", local.Kind),
+	}}
 }

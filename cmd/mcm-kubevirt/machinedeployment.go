@@ -66,7 +66,8 @@ func deploymentErrors(d *v1alpha1.MachineDeployment) field.ErrorList {
 		case strings.HasPrefix(err.Field, path.Child("selector").String()): // selectorErrors reports it.
 			continue
 		case err.Field == path.Child("strategy.type").String() && d.Spec.Strategy.Type == "":
-			err.Type, err.Detail = field.ErrorTypeRequired, "set it to RollingUpdate, with strategy.rollingUpdate: unlike in apps/v1, there is no default"
+			err.Type = field.ErrorTypeRequired
+			err.Detail = "set it to RollingUpdate, with strategy.rollingUpdate: unlike in apps/v1, there is no default"
 		}
 
 		errs = append(errs, err)

@@ -303,7 +303,8 @@ func (p filePart) documents() ([]document, error) {
 		d.duplicates = duplicates(strictErr)
 	}
 
-	d.raw, d.lines = raw, linesOf(text, 0)
+	d.raw = raw
+	d.lines = linesOf(text, 0)
 	if string(bytes.TrimSpace(raw)) == "null" {
 		return nil, nil
 	}

@@ -142,13 +142,15 @@ func wrapped(text string, width int) []string {
 
 	for _, word := range strings.Fields(text) {
 		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
-			lines, line = append(lines, line), ""
+			lines = append(lines, line)
+			line = ""
 		}
 
 		line = strings.TrimSpace(line + " " + word)
 
 		for letters := []rune(line); len(letters) > width && !strings.HasPrefix(line, "https://"); letters = []rune(line) {
-			lines, line = append(lines, string(letters[:width])), string(letters[width:])
+			lines = append(lines, string(letters[:width]))
+			line = string(letters[width:])
 		}
 	}
 

@@ -201,7 +201,9 @@ func (s *subject) machine(allowed validation.Options) (*spi.CreateMachineInput, 
 	}
 
 	return s.class.sample(&v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
-		Name: preflightMachine, UID: noUID, Labels: map[string]string{"name": "mcm-kubevirt-preflight"},
+		Name:   preflightMachine,
+		UID:    noUID,
+		Labels: map[string]string{"name": "mcm-kubevirt-preflight"},
 	}}, data, allowed)
 }
 
@@ -283,7 +285,8 @@ func (c *controlCluster) subjects(ctx context.Context) ([]subject, error) {
 		}
 
 		s := subject{
-			name: class.Name, class: machineClass{MachineClass: class},
+			name:   class.Name,
+			class:  machineClass{MachineClass: class},
 			wanted: ptr.To(max(0, wanted[types.NamespacedName{Namespace: class.Namespace, Name: class.Name}])),
 		}
 		if c.Namespace == metav1.NamespaceAll {

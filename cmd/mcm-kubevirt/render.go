@@ -140,7 +140,8 @@ func (r *rendered) objects() []any {
 
 	for _, secret := range r.Secrets {
 		readable := secret.DeepCopy()
-		readable.Data, readable.StringData = nil, map[string]string{}
+		readable.Data = nil
+		readable.StringData = map[string]string{}
 
 		for key, value := range secret.Data {
 			readable.StringData[key] = string(value)

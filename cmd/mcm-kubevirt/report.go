@@ -100,7 +100,8 @@ func (r *classReport) addLines(lines fieldLines) {
 		for i := range list {
 			switch f := &list[i]; {
 			case f.Field == apiv1alpha1.SecretKeyUserData:
-				f.File, f.Line = r.userData.file, r.userData.line
+				f.File = r.userData.file
+				f.Line = r.userData.line
 			case f.Field != "":
 				f.Line = lines.line(f.Field)
 			}

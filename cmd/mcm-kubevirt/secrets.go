@@ -38,7 +38,8 @@ func readSecret(d document) secret {
 		var object metav1.PartialObjectMetadata
 
 		_ = kjson.UnmarshalCaseSensitivePreserveInts(d.raw, &object) // Without a name, no class refers to it.
-		s.Secret, s.readable = corev1.Secret{ObjectMeta: object.ObjectMeta}, false
+		s.Secret = corev1.Secret{ObjectMeta: object.ObjectMeta}
+		s.readable = false
 		s.errors = append(s.errors, "it cannot be parsed; the values of data must be base64, those of stringData plain text")
 	case len(strictErrs) > 0 || len(d.duplicates) > 0:
 		s.errors = append(s.errors,
@@ -150,7 +151,8 @@ func (d *fileData) add(path string, ref *corev1.SecretReference, secrets []secre
 			from.line = s.document.lines.line("stringData." + key)
 		}
 
-		d.values[key], d.from[key] = value, from
+		d.values[key] = value
+		d.from[key] = from
 	}
 }
 

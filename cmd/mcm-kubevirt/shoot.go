@@ -87,7 +87,8 @@ func (o *diagnoseOptions) runShoot(ctx context.Context, out io.Writer) error {
 			return err
 		}
 
-		kubeconfig, kubeContext = o.seedKubeconfig, ""
+		kubeconfig = o.seedKubeconfig
+		kubeContext = ""
 	}
 
 	if kubeconfig != "" || !strings.Contains(o.shoot, "/") {
@@ -125,7 +126,8 @@ func (d *shootDiagnosis) readGarden(ctx context.Context, garden *controlCluster,
 		return "", err
 	}
 
-	d.project, d.name = garden.Namespace, name
+	d.project = garden.Namespace
+	d.name = name
 	d.addShoot(shoot)
 
 	return shoot.Status.TechnicalID, nil
@@ -146,7 +148,8 @@ func (o *diagnoseOptions) readSeed(ctx context.Context, d *shootDiagnosis, kubec
 	}
 
 	seed := machines.control
-	d.seed, d.Namespace = true, technicalID
+	d.seed = true
+	d.Namespace = technicalID
 
 	if err := d.readCluster(ctx, seed); err != nil {
 		return err
@@ -259,7 +262,9 @@ func (d *shootDiagnosis) readVolumes(ctx context.Context, machines *diagnoser) {
 	}
 
 	found, err := machines.volumes.ExplainVolumes(ctx, &spi.ExplainVolumesInput{
-		Kubeconfig: kubeconfig, Labels: map[string]string{volumesLabel: d.Namespace}, Cluster: d.Namespace,
+		Kubeconfig: kubeconfig,
+		Labels:     map[string]string{volumesLabel: d.Namespace},
+		Cluster:    d.Namespace,
 	})
 	if err != nil {
 		d.unread("volumes: " + spi.AsError(err).Message)

@@ -136,13 +136,18 @@ func (d *shootDiagnosis) conclude() {
 
 	switch {
 	case len(causes) > 0:
-		d.Result, d.Cause, d.MoreCauses = resultCauseFound, causes[0], causes[1:]
+		d.Result = resultCauseFound
+		d.Cause = causes[0]
+		d.MoreCauses = causes[1:]
 	case unknown:
 		d.Result = resultUnknown
 	case len(suspected) > 0:
-		d.Result, d.Cause, d.MoreCauses = resultSuspected, suspected[0], suspected[1:]
+		d.Result = resultSuspected
+		d.Cause = suspected[0]
+		d.MoreCauses = suspected[1:]
 	default:
-		d.Result, d.WaitingFor = resultNothingWrong, d.waiting()
+		d.Result = resultNothingWrong
+		d.WaitingFor = d.waiting()
 	}
 
 	d.next()
@@ -198,12 +203,15 @@ func (d *shootDiagnosis) addCommand(c *shootCause) {
 
 	project, name := d.project, d.name
 	if name == "" {
-		project, name = "NAMESPACE", "NAME"
+		project = "NAMESPACE"
+		name = "NAME"
 	}
 
-	operation, when := "reconcile", "Gardener retries by itself; to retry now, in the garden:"
+	operation := "reconcile"
+	when := "Gardener retries by itself; to retry now, in the garden:"
 	if c.failed {
-		operation, when = "retry", "Gardener does not retry this error; after the repair, in the garden:"
+		operation = "retry"
+		when = "Gardener does not retry this error; after the repair, in the garden:"
 	}
 
 	c.Retry = &retryHint{When: when, Command: fmt.Sprintf("kubectl --namespace=%s annotate shoot %s gardener.cloud/operation=%s", project, name, operation)}

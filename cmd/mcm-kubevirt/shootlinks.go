@@ -163,9 +163,13 @@ func (o *gardenerObject) failure() *shootCause {
 
 // causeOf returns errors of the object as one cause.
 func (o *gardenerObject) causeOf(errs []gardenerError) *shootCause {
-	c := &shootCause{Link: o.path(), causeReport: causeReport{
-		Reason: o.Kind + stateFailed, Remedy: "repair what the message names; the page below has the remedy for each code",
-	}}
+	c := &shootCause{
+		Link: o.path(),
+		causeReport: causeReport{
+			Reason: o.Kind + stateFailed,
+			Remedy: "repair what the message names; the page below has the remedy for each code",
+		},
+	}
 
 	var texts []string
 
@@ -197,11 +201,15 @@ func (o *gardenerObject) pending(now time.Time) *shootCause {
 		return nil
 	}
 
-	return &shootCause{Link: o.path(), causeReport: causeReport{
-		Reason: reasonOperationPending, Since: &since,
-		Message: fmt.Sprintf("the extension has not begun operation %s, which gardenlet requested %s ago", operation, duration.HumanDuration(now.Sub(since))),
-		Remedy:  "check that Deployment gardener-extension-provider-kubevirt of the seed runs, that it renews its Lease gardener-extension-heartbeat, and its log",
-	}}
+	return &shootCause{
+		Link: o.path(),
+		causeReport: causeReport{
+			Reason:  reasonOperationPending,
+			Since:   &since,
+			Message: fmt.Sprintf("the extension has not begun operation %s, which gardenlet requested %s ago", operation, duration.HumanDuration(now.Sub(since))),
+			Remedy:  "check that Deployment gardener-extension-provider-kubevirt of the seed runs, that it renews its Lease gardener-extension-heartbeat, and its log",
+		},
+	}
 }
 
 // unhealthy returns the conditions that are not true as causes.
@@ -213,11 +221,16 @@ func (o *gardenerObject) unhealthy() []*shootCause {
 			continue
 		}
 
-		causes = append(causes, &shootCause{Link: o.path(), Codes: c.Codes, causeReport: causeReport{
-			Reason: reasonConditionFalse, Since: timeOrNil(c.LastTransitionTime.Time),
-			Message: fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message),
-			Remedy:  "repair what the message names; Gardener checks again within a minute",
-		}})
+		causes = append(causes, &shootCause{
+			Link:  o.path(),
+			Codes: c.Codes,
+			causeReport: causeReport{
+				Reason:  reasonConditionFalse,
+				Since:   timeOrNil(c.LastTransitionTime.Time),
+				Message: fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message),
+				Remedy:  "repair what the message names; Gardener checks again within a minute",
+			},
+		})
 	}
 
 	return causes
@@ -241,14 +254,21 @@ func (d *shootDiagnosis) addShoot(shoot *gardenerObject) {
 	slices.Sort(d.Rotations)
 
 	d.Links = append(d.Links, l)
-	d.SeedName, d.Namespace = statustext.Printable(shoot.Status.Seed), statustext.Printable(shoot.Status.TechnicalID)
-	d.shoot, d.shootConditions = shoot.failure(), shoot.unhealthy()
+	d.SeedName = statustext.Printable(shoot.Status.Seed)
+	d.Namespace = statustext.Printable(shoot.Status.TechnicalID)
+	d.shoot = shoot.failure()
+	d.shootConditions = shoot.unhealthy()
 
 	if shoot.Status.TechnicalID == "" {
-		d.shoot = &shootCause{Link: shoot.path(), causeReport: causeReport{
-			Reason: reasonNotScheduled, Message: "the Shoot has no seed yet: " + l.State,
-			Remedy: "check the events of the Shoot: kubectl --namespace=" + d.project + " describe shoot " + d.name, Since: timeOrNil(shoot.CreationTimestamp.Time),
-		}}
+		d.shoot = &shootCause{
+			Link: shoot.path(),
+			causeReport: causeReport{
+				Reason:  reasonNotScheduled,
+				Message: "the Shoot has no seed yet: " + l.State,
+				Remedy:  "check the events of the Shoot: kubectl --namespace=" + d.project + " describe shoot " + d.name,
+				Since:   timeOrNil(shoot.CreationTimestamp.Time),
+			},
+		}
 	}
 }
 
@@ -292,8 +312,12 @@ func (d *shootDiagnosis) addDeployment(deployment *v1alpha1.MachineDeployment) {
 		return
 	}
 
-	d.deployments = append(d.deployments, &shootCause{Link: statustext.Printable("MachineDeployment " + d.Namespace + "/" + deployment.Name), causeReport: causeReport{
-		Reason: reasonMachinesFailed, Message: strings.Join(texts, "; "),
-		Remedy: "repair what the message names; if a frozen MachineDeployment has more Machines than intended, machine-controller-manager resumes when they are gone",
-	}})
+	d.deployments = append(d.deployments, &shootCause{
+		Link: statustext.Printable("MachineDeployment " + d.Namespace + "/" + deployment.Name),
+		causeReport: causeReport{
+			Reason:  reasonMachinesFailed,
+			Message: strings.Join(texts, "; "),
+			Remedy:  "repair what the message names; if a frozen MachineDeployment has more Machines than intended, machine-controller-manager resumes when they are gone",
+		},
+	})
 }

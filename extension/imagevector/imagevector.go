@@ -57,7 +57,9 @@ func read() imagevector.ImageVector {
 func withOwnImage(images imagevector.ImageVector, own string) imagevector.ImageVector {
 	for _, image := range images {
 		if image.Name == ProviderProxy && own != "" {
-			image.Ref, image.Repository, image.Tag = &own, nil, nil
+			image.Ref = &own
+			image.Repository = nil
+			image.Tag = nil
 		}
 	}
 

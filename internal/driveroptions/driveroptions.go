@@ -149,7 +149,11 @@ type ProviderClusters struct {
 // and golden images.
 func (o *Options) ProviderClusters(controller Controller, metrics prometheus.Registerer) (*ProviderClusters, error) {
 	clients := providerapi.NewCache(providerapi.Options{
-		QPS: o.ProviderQPS, Burst: max(1, int(2*o.ProviderQPS)), RetryFor: o.RetryFor, Servers: o.servers(), Called: counted,
+		QPS:           o.ProviderQPS,
+		Burst:         max(1, int(2*o.ProviderQPS)),
+		RetryFor:      o.RetryFor,
+		Servers:       o.servers(),
+		Called:        counted,
 		WrapTransport: o.WrapTransport,
 	})
 	manager := images.NewManager(o.ImageClock, controller.OrphanPeriod)

@@ -64,7 +64,8 @@ func GracePeriodsOf(capacity time.Duration) GracePeriods {
 func (e *Evidence) Cause(now time.Time, grace GracePeriods) *spi.Cause {
 	var first *spi.Cause
 
-	signs, in := e.signs(now), TopologyOf(e.VirtualMachine)
+	signs := e.signs(now)
+	in := TopologyOf(e.VirtualMachine)
 
 	for i := range table {
 		cause := table[i].find(signs, in, now, grace)

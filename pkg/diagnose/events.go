@@ -83,15 +83,19 @@ func grouped(events []corev1.Event) []*occurrences {
 func signOf(event *corev1.Event) sign {
 	about := &event.InvolvedObject
 	s := sign{
-		from: podEvent, reason: event.Reason,
-		object: spi.ObjectName{Kind: about.Kind, Namespace: about.Namespace, Name: about.Name}, kind: "Event", status: event.Type,
+		from:   podEvent,
+		reason: event.Reason,
+		object: spi.ObjectName{Kind: about.Kind, Namespace: about.Namespace, Name: about.Name},
+		kind:   "Event",
+		status: event.Type,
 	}
 
 	switch {
 	case about.Kind == kindInstance:
 		s.from = instanceEvent
 	case about.Kind != "Pod":
-		s.from, s.subject = volumeEvent, about.Kind+" "+about.Name
+		s.from = volumeEvent
+		s.subject = about.Kind + " " + about.Name
 	case strings.HasPrefix(about.Name, importerPrefix):
 		s.subject = about.Kind + " " + about.Name
 	}
@@ -108,7 +112,8 @@ func (o *occurrences) add(event *corev1.Event) {
 	}
 
 	if !last.Before(o.last) {
-		o.last, o.message = last, event.Message
+		o.last = last
+		o.message = event.Message
 	}
 
 	switch {

@@ -46,8 +46,10 @@ func pause(instance *kubevirtv1.VirtualMachineInstance) *kubevirtv1.VirtualMachi
 func (e *Evidence) ofGuest(instance *kubevirtv1.VirtualMachineInstance) []sign {
 	phase := instance.Status.Phase
 	s := sign{
-		object: named(kindInstance, instance), kind: statusPhase, status: string(phase),
-		since: latest(instance.CreationTimestamp.Time, phaseTime(instance, phase)),
+		object: named(kindInstance, instance),
+		kind:   statusPhase,
+		status: string(phase),
+		since:  latest(instance.CreationTimestamp.Time, phaseTime(instance, phase)),
 	}
 
 	switch paused := pause(instance); {
@@ -59,8 +61,12 @@ func (e *Evidence) ofGuest(instance *kubevirtv1.VirtualMachineInstance) []sign {
 		s.from = guestEnd
 		s.message = fmt.Sprintf("the guest has ended, and its VirtualMachineInstance is %s; %s", phase, notRestarted(e.VirtualMachine))
 	case paused != nil && !instance.IsFinal():
-		s.from, s.reason, s.message, s.since = guestPause, paused.Reason, paused.Message, paused.LastTransitionTime.Time
-		s.kind, s.status = string(paused.Type), string(paused.Status)
+		s.from = guestPause
+		s.reason = paused.Reason
+		s.message = paused.Message
+		s.since = paused.LastTransitionTime.Time
+		s.kind = string(paused.Type)
+		s.status = string(paused.Status)
 		s.command = commandOf("virtctl unpause vm %s", instance.Name)
 	default:
 		return nil
@@ -105,7 +111,8 @@ func (e *Evidence) lastWarning() string {
 		}
 
 		if _, last := times(event); words == "" || last.After(when) {
-			words, when = cmp.Or(event.Message, event.Reason), last
+			words = cmp.Or(event.Message, event.Reason)
+			when = last
 		}
 	}
 

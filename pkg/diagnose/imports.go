@@ -75,7 +75,9 @@ func (e *Evidence) ofKilledImports(events []sign) []sign {
 			continue
 		}
 
-		s.from, s.message, s.subject = importKill, words, "DataVolume "+e.filledFor(s.object.Name)
+		s.from = importKill
+		s.message = words
+		s.subject = "DataVolume " + e.filledFor(s.object.Name)
 		signs = append(signs, s)
 	}
 

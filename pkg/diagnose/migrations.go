@@ -28,9 +28,14 @@ func ofMigrationTargets(instance *kubevirtv1.VirtualMachineInstance, pods []core
 		}
 
 		signs = append(signs, sign{
-			from: migrationTarget, reason: c.Reason, message: withoutPreemption(c.Message), since: c.LastTransitionTime.Time,
+			from:    migrationTarget,
+			reason:  c.Reason,
+			message: withoutPreemption(c.Message),
+			since:   c.LastTransitionTime.Time,
 			subject: fmt.Sprintf("live migration %s away from provider node %s", pod.Annotations[kubevirtv1.MigrationJobNameAnnotation], instance.Status.NodeName),
-			object:  named("Pod", pod), kind: string(c.Type), status: string(c.Status),
+			object:  named("Pod", pod),
+			kind:    string(c.Type),
+			status:  string(c.Status),
 		})
 	}
 
@@ -74,8 +79,14 @@ func quotaOf(m *kubevirtv1.VirtualMachineInstanceMigration) []sign {
 		c := &m.Status.Conditions[i]
 		if c.Type == kubevirtv1.VirtualMachineInstanceMigrationRejectedByResourceQuota && c.Status == corev1.ConditionTrue {
 			signs = append(signs, sign{
-				from: migration, reason: reasonMigrationQuota, message: "a ResourceQuota rejects the target pod", subject: "live migration " + m.Name,
-				since: c.LastTransitionTime.Time, object: named(kindMigration, m), kind: string(c.Type), status: string(c.Status),
+				from:    migration,
+				reason:  reasonMigrationQuota,
+				message: "a ResourceQuota rejects the target pod",
+				subject: "live migration " + m.Name,
+				since:   c.LastTransitionTime.Time,
+				object:  named(kindMigration, m),
+				kind:    string(c.Type),
+				status:  string(c.Status),
 			})
 		}
 	}
@@ -85,9 +96,14 @@ func quotaOf(m *kubevirtv1.VirtualMachineInstanceMigration) []sign {
 
 func failedMigration(instance *kubevirtv1.VirtualMachineInstance, m *kubevirtv1.VirtualMachineInstanceMigration) sign {
 	failed := sign{
-		from: migration, reason: string(kubevirtv1.MigrationFailed), message: "has failed", since: m.CreationTimestamp.Time,
+		from:    migration,
+		reason:  string(kubevirtv1.MigrationFailed),
+		message: "has failed",
+		since:   m.CreationTimestamp.Time,
 		subject: fmt.Sprintf("live migration %s away from provider node %s", m.Name, instance.Status.EvacuationNodeName),
-		object:  named(kindMigration, m), kind: statusPhase, status: string(m.Status.Phase),
+		object:  named(kindMigration, m),
+		kind:    statusPhase,
+		status:  string(m.Status.Phase),
 	}
 
 	if state := m.Status.MigrationState; state != nil && state.FailureReason != "" {

@@ -37,8 +37,13 @@ func ofPods(pods []corev1.Pod) []sign {
 	for i := range pods {
 		if words, since := unresponsiveNode(&pods[i]); words != "" {
 			signs = append(signs, sign{
-				from: launcherPod, reason: reasonNodeSilent, message: words, since: since,
-				object: named("Pod", &pods[i]), kind: statusPhase, status: string(pods[i].Status.Phase),
+				from:    launcherPod,
+				reason:  reasonNodeSilent,
+				message: words,
+				since:   since,
+				object:  named("Pod", &pods[i]),
+				kind:    statusPhase,
+				status:  string(pods[i].Status.Phase),
 			})
 		}
 	}
@@ -55,7 +60,8 @@ func unresponsiveNode(pod *corev1.Pod) (words string, since time.Time) {
 		return "", time.Time{}
 	}
 
-	scheduled, marked := podCondition(pod, corev1.PodScheduled), markedNotReady(pod)
+	scheduled := podCondition(pod, corev1.PodScheduled)
+	marked := markedNotReady(pod)
 
 	switch {
 	case pod.Status.Phase == corev1.PodPending && pod.Status.StartTime == nil && scheduled != nil:
@@ -74,7 +80,8 @@ func unresponsiveNode(pod *corev1.Pod) (words string, since time.Time) {
 // node that does not respond (k8s.io/kubernetes/pkg/controller/util/node/controller_utils.go).
 // Kubelet always sets a reason if a pod is not ready although its containers are.
 func markedNotReady(pod *corev1.Pod) *corev1.PodCondition {
-	ready, containers := podCondition(pod, corev1.PodReady), podCondition(pod, corev1.ContainersReady)
+	ready := podCondition(pod, corev1.PodReady)
+	containers := podCondition(pod, corev1.ContainersReady)
 	if ready == nil || containers == nil || ready.Reason != "" {
 		return nil
 	}

@@ -101,7 +101,8 @@ func schedulerSays(
 		return "", "", false
 	}
 
-	reason, words = first.Reason, first.Message
+	reason = first.Reason
+	words = first.Message
 
 	for i := range pods {
 		switch c := podCondition(&pods[i], corev1.PodScheduled); {
@@ -109,7 +110,8 @@ func schedulerSays(
 		case c.Status == corev1.ConditionTrue:
 			return "", "", false
 		case c.Status == corev1.ConditionFalse && c.Message != "":
-			reason, words = cmp.Or(c.Reason, reason), c.Message
+			reason = cmp.Or(c.Reason, reason)
+			words = c.Message
 		}
 	}
 

@@ -135,8 +135,13 @@ func ofVirtualMachine(vm *kubevirtv1.VirtualMachine) []sign {
 		switch {
 		case c.Type == kubevirtv1.VirtualMachineFailure && c.Status == corev1.ConditionTrue:
 			signs = append(signs, sign{
-				from: machineFailure, reason: c.Reason, message: c.Message, since: c.LastTransitionTime.Time,
-				object: named("VirtualMachine", vm), kind: string(c.Type), status: string(c.Status),
+				from:    machineFailure,
+				reason:  c.Reason,
+				message: c.Message,
+				since:   c.LastTransitionTime.Time,
+				object:  named("VirtualMachine", vm),
+				kind:    string(c.Type),
+				status:  string(c.Status),
 			})
 		case c.Type == kubevirtv1.VirtualMachineReady:
 			ready = c.LastTransitionTime.Time
@@ -155,13 +160,18 @@ func ofStartFailures(vm *kubevirtv1.VirtualMachine, since time.Time) []sign {
 	}
 
 	failed := sign{
-		from: machineStart, message: "the guest, or its launcher pod, terminates repeatedly while it starts", since: since,
-		object: named("VirtualMachine", vm), kind: "StartFailure", status: fmt.Sprintf("%d in a row", failures.ConsecutiveFailCount),
+		from:    machineStart,
+		message: "the guest, or its launcher pod, terminates repeatedly while it starts",
+		since:   since,
+		object:  named("VirtualMachine", vm),
+		kind:    "StartFailure",
+		status:  fmt.Sprintf("%d in a row", failures.ConsecutiveFailCount),
 	}
 
 	switch {
 	case runStrategyOf(vm) == kubevirtv1.RunStrategyOnce && failures.ConsecutiveFailCount > 0:
-		failed.from, failed.message = guestEnd, "the guest, or its launcher pod, has terminated while it started; "+notRestarted(vm)
+		failed.from = guestEnd
+		failed.message = "the guest, or its launcher pod, has terminated while it started; " + notRestarted(vm)
 	case failures.ConsecutiveFailCount < failedStarts:
 		return nil
 	}
@@ -175,8 +185,12 @@ func ofInstance(instance *kubevirtv1.VirtualMachineInstance, pods []corev1.Pod) 
 	for i := range instance.Status.Conditions {
 		c := &instance.Status.Conditions[i]
 		s := sign{
-			reason: c.Reason, message: c.Message, since: c.LastTransitionTime.Time,
-			object: named("VirtualMachineInstance", instance), kind: string(c.Type), status: string(c.Status),
+			reason:  c.Reason,
+			message: c.Message,
+			since:   c.LastTransitionTime.Time,
+			object:  named("VirtualMachineInstance", instance),
+			kind:    string(c.Type),
+			status:  string(c.Status),
 		}
 
 		switch {
@@ -188,7 +202,9 @@ func ofInstance(instance *kubevirtv1.VirtualMachineInstance, pods []corev1.Pod) 
 				continue
 			}
 
-			s.from, s.reason, s.message = scheduler, reason, words
+			s.from = scheduler
+			s.reason = reason
+			s.message = words
 		case c.Type == kubevirtv1.VirtualMachineInstanceSynchronized && instance.Status.Phase == kubevirtv1.Scheduled:
 			s.from = guestSync // From this phase on, virt-handler sets the condition.
 		case c.Type == kubevirtv1.VirtualMachineInstanceSynchronized:
@@ -202,9 +218,13 @@ func ofInstance(instance *kubevirtv1.VirtualMachineInstance, pods []corev1.Pod) 
 
 	if instance.Status.Phase == kubevirtv1.Failed {
 		signs = append(signs, sign{
-			from: instancePhase, reason: instance.Status.Reason, message: "VirtualMachineInstance " + instance.Name + " has failed",
-			since:  latest(instance.CreationTimestamp.Time, phaseTime(instance, kubevirtv1.Failed)),
-			object: named("VirtualMachineInstance", instance), kind: statusPhase, status: string(instance.Status.Phase),
+			from:    instancePhase,
+			reason:  instance.Status.Reason,
+			message: "VirtualMachineInstance " + instance.Name + " has failed",
+			since:   latest(instance.CreationTimestamp.Time, phaseTime(instance, kubevirtv1.Failed)),
+			object:  named("VirtualMachineInstance", instance),
+			kind:    statusPhase,
+			status:  string(instance.Status.Phase),
 		})
 	}
 
@@ -239,7 +259,12 @@ func named(kind string, object metav1.Object) spi.ObjectName {
 // shown returns the sign as it is shown to operators.
 func (s *sign) shown() spi.Sign {
 	shown := spi.Sign{
-		Object: s.object, Type: s.kind, Status: s.status, Reason: s.reason, Message: shortened(withoutCredentials(s.message)), Since: s.since,
+		Object:  s.object,
+		Type:    s.kind,
+		Status:  s.status,
+		Reason:  s.reason,
+		Message: shortened(withoutCredentials(s.message)),
+		Since:   s.since,
 	}
 
 	if !s.last.IsZero() {

@@ -23,8 +23,12 @@ func ofSpec(vm *kubevirtv1.VirtualMachine) []sign {
 	}
 
 	stopped := sign{
-		from: machineSpec, message: fmt.Sprintf("spec.runStrategy is %s", strategy), since: vm.CreationTimestamp.Time,
-		object: named("VirtualMachine", vm), kind: "spec.runStrategy", status: string(strategy),
+		from:    machineSpec,
+		message: fmt.Sprintf("spec.runStrategy is %s", strategy),
+		since:   vm.CreationTimestamp.Time,
+		object:  named("VirtualMachine", vm),
+		kind:    "spec.runStrategy",
+		status:  string(strategy),
 		command: commandOf("virtctl start %s", vm.Name),
 	}
 
@@ -78,8 +82,13 @@ func ofSpecChanges(vm *kubevirtv1.VirtualMachine) []sign {
 		}
 
 		signs = append(signs, sign{
-			from: machineChange, reason: "SpecChanged", message: fmt.Sprintf("spec was changed by %q", entry.Manager), since: entry.Time.Time,
-			object: named("VirtualMachine", vm), kind: "managedFields", status: string(entry.Operation),
+			from:    machineChange,
+			reason:  "SpecChanged",
+			message: fmt.Sprintf("spec was changed by %q", entry.Manager),
+			since:   entry.Time.Time,
+			object:  named("VirtualMachine", vm),
+			kind:    "managedFields",
+			status:  string(entry.Operation),
 		})
 	}
 

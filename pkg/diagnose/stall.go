@@ -32,9 +32,15 @@ func (e *Evidence) ofStall(dv *cdiv1beta1.DataVolume, kind string) []sign {
 	}
 
 	return []sign{{
-		from: volumeStall, silence: true, subject: kind + " " + dv.Name, since: since, command: e.commandFor(dv),
+		from:    volumeStall,
+		silence: true,
+		subject: kind + " " + dv.Name,
+		since:   since,
+		command: e.commandFor(dv),
 		message: fmt.Sprintf("is %s, and CDI has reported no progress since %s", dv.Status.Phase, since.UTC().Format(time.RFC3339)),
-		object:  named("DataVolume", dv), kind: statusPhase, status: string(dv.Status.Phase),
+		object:  named("DataVolume", dv),
+		kind:    statusPhase,
+		status:  string(dv.Status.Phase),
 	}}
 }
 
@@ -50,7 +56,8 @@ func lastProgress(dv *cdiv1beta1.DataVolume) (last time.Time, known bool) {
 
 	for i := range dv.ManagedFields {
 		if at := dv.ManagedFields[i].Time; at != nil {
-			last, known = latest(last, at.Time), true
+			last = latest(last, at.Time)
+			known = true
 		}
 	}
 

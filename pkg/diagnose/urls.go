@@ -21,7 +21,8 @@ func replaceURLs(words string, replace func(scheme, rest string) string) string 
 			return b.String()
 		}
 
-		start, rest := schemeStart(words[:i]), i+len(schemeEnd)
+		start := schemeStart(words[:i])
+		rest := i + len(schemeEnd)
 		end := rest + urlLength(words[:start], words[rest:])
 
 		b.WriteString(words[:start])
@@ -107,9 +108,11 @@ var digest = regexp.MustCompile(`@sha(256|384|512):[0-9a-fA-F]+$`)
 // public returns the part of a URL that may be shown, without its scheme. Passwords may be
 // unescaped, with a slash, question mark or at sign: when in doubt, more is removed.
 func public(rest string) string {
-	path, query := rest, ""
+	path := rest
+	query := ""
 	if i := strings.IndexAny(rest, "?#"); i >= 0 {
-		path, query = rest[:i], rest[i:]
+		path = rest[:i]
+		query = rest[i:]
 	}
 
 	host, _, slashed := strings.Cut(path, "/")

@@ -91,8 +91,14 @@ func ofDataVolume(dv *cdiv1beta1.DataVolume, kind string) []sign {
 		}
 
 		signs = append(signs, sign{
-			from: volume, reason: c.Reason, message: conditionMessage(dv, c), subject: subject, since: conditionTime(dv, c),
-			object: named("DataVolume", dv), kind: string(c.Type), status: string(c.Status),
+			from:    volume,
+			reason:  c.Reason,
+			message: conditionMessage(dv, c),
+			subject: subject,
+			since:   conditionTime(dv, c),
+			object:  named("DataVolume", dv),
+			kind:    string(c.Type),
+			status:  string(c.Status),
 		})
 	}
 
@@ -107,8 +113,14 @@ func ofDataVolume(dv *cdiv1beta1.DataVolume, kind string) []sign {
 // importer's message if there is one.
 func failedVolume(signs []sign, dv *cdiv1beta1.DataVolume, subject string) sign {
 	failed := sign{
-		from: volume, reason: string(cdiv1beta1.Failed), message: "has failed", subject: subject, since: dv.CreationTimestamp.Time,
-		object: named("DataVolume", dv), kind: statusPhase, status: string(dv.Status.Phase),
+		from:    volume,
+		reason:  string(cdiv1beta1.Failed),
+		message: "has failed",
+		subject: subject,
+		since:   dv.CreationTimestamp.Time,
+		object:  named("DataVolume", dv),
+		kind:    statusPhase,
+		status:  string(dv.Status.Phase),
 	}
 
 	for _, s := range signs {
@@ -165,9 +177,13 @@ func ofDeletedClaims(claims []corev1.PersistentVolumeClaim) []sign {
 		}
 
 		signs = append(signs, sign{
-			from: claimDeletion, subject: "PersistentVolumeClaim " + claim.Name, since: claim.DeletionTimestamp.Time,
+			from:    claimDeletion,
+			subject: "PersistentVolumeClaim " + claim.Name,
+			since:   claim.DeletionTimestamp.Time,
 			message: "is still being deleted, with " + FinalizersOf(claim),
-			object:  named("PersistentVolumeClaim", claim), kind: "Deletion", status: "Terminating",
+			object:  named("PersistentVolumeClaim", claim),
+			kind:    "Deletion",
+			status:  "Terminating",
 		})
 	}
 

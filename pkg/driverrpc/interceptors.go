@@ -22,7 +22,8 @@ func recoverPanics(ctx context.Context, req any, info *grpc.UnaryServerInfo, han
 		if p := recover(); p != nil {
 			klog.FromContext(ctx).Error(causeOf(p), "The driver panicked", "method", info.FullMethod, "stack", string(debug.Stack()))
 
-			resp, err = nil, grpcstatus.Error(grpccodes.Internal, "the driver panicked; see the stack trace in its log")
+			resp = nil
+			err = grpcstatus.Error(grpccodes.Internal, "the driver panicked; see the stack trace in its log")
 		}
 	}()
 

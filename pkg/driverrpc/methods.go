@@ -15,23 +15,32 @@ var createMachine = method[
 	name: driverv1.MachineDriver_CreateMachine_FullMethodName,
 	encodeRequest: func(c *codec, r *driver.CreateMachineRequest) *driverv1.CreateMachineRequest {
 		return &driverv1.CreateMachineRequest{
-			Machine: c.encodeMachine(r.Machine), MachineClass: c.encodeClass(r.MachineClass), Secret: encodeSecret(r.Secret),
+			Machine:      c.encodeMachine(r.Machine),
+			MachineClass: c.encodeClass(r.MachineClass),
+			Secret:       encodeSecret(r.Secret),
 		}
 	},
 	decodeRequest: func(c *codec, r *driverv1.CreateMachineRequest) *driver.CreateMachineRequest {
 		return &driver.CreateMachineRequest{
-			Machine: c.decodeMachine(r.GetMachine()), MachineClass: c.decodeClass(r.GetMachineClass()), Secret: decodeSecret(r.GetSecret()),
+			Machine:      c.decodeMachine(r.GetMachine()),
+			MachineClass: c.decodeClass(r.GetMachineClass()),
+			Secret:       decodeSecret(r.GetSecret()),
 		}
 	},
 	encodeResponse: func(r *driver.CreateMachineResponse) *driverv1.CreateMachineResponse {
 		return &driverv1.CreateMachineResponse{
-			ProviderId: r.ProviderID, NodeName: r.NodeName, LastKnownState: r.LastKnownState, Addresses: encodeAddresses(r.Addresses),
+			ProviderId:     r.ProviderID,
+			NodeName:       r.NodeName,
+			LastKnownState: r.LastKnownState,
+			Addresses:      encodeAddresses(r.Addresses),
 		}
 	},
 	decodeResponse: func(r *driverv1.CreateMachineResponse) *driver.CreateMachineResponse {
 		return &driver.CreateMachineResponse{
-			ProviderID: r.GetProviderId(), NodeName: r.GetNodeName(), LastKnownState: r.GetLastKnownState(),
-			Addresses: decodeAddresses(r.GetAddresses()),
+			ProviderID:     r.GetProviderId(),
+			NodeName:       r.GetNodeName(),
+			LastKnownState: r.GetLastKnownState(),
+			Addresses:      decodeAddresses(r.GetAddresses()),
 		}
 	},
 	attach: func(e *driverv1.MachineError, r *driverv1.CreateMachineResponse) {
@@ -48,12 +57,16 @@ var initializeMachine = method[
 	name: driverv1.MachineDriver_InitializeMachine_FullMethodName,
 	encodeRequest: func(c *codec, r *driver.InitializeMachineRequest) *driverv1.InitializeMachineRequest {
 		return &driverv1.InitializeMachineRequest{
-			Machine: c.encodeMachine(r.Machine), MachineClass: c.encodeClass(r.MachineClass), Secret: encodeSecret(r.Secret),
+			Machine:      c.encodeMachine(r.Machine),
+			MachineClass: c.encodeClass(r.MachineClass),
+			Secret:       encodeSecret(r.Secret),
 		}
 	},
 	decodeRequest: func(c *codec, r *driverv1.InitializeMachineRequest) *driver.InitializeMachineRequest {
 		return &driver.InitializeMachineRequest{
-			Machine: c.decodeMachine(r.GetMachine()), MachineClass: c.decodeClass(r.GetMachineClass()), Secret: decodeSecret(r.GetSecret()),
+			Machine:      c.decodeMachine(r.GetMachine()),
+			MachineClass: c.decodeClass(r.GetMachineClass()),
+			Secret:       decodeSecret(r.GetSecret()),
 		}
 	},
 	encodeResponse: func(r *driver.InitializeMachineResponse) *driverv1.InitializeMachineResponse {
@@ -76,12 +89,16 @@ var deleteMachine = method[
 	name: driverv1.MachineDriver_DeleteMachine_FullMethodName,
 	encodeRequest: func(c *codec, r *driver.DeleteMachineRequest) *driverv1.DeleteMachineRequest {
 		return &driverv1.DeleteMachineRequest{
-			Machine: c.encodeMachine(r.Machine), MachineClass: c.encodeClass(r.MachineClass), Secret: encodeSecret(r.Secret),
+			Machine:      c.encodeMachine(r.Machine),
+			MachineClass: c.encodeClass(r.MachineClass),
+			Secret:       encodeSecret(r.Secret),
 		}
 	},
 	decodeRequest: func(c *codec, r *driverv1.DeleteMachineRequest) *driver.DeleteMachineRequest {
 		return &driver.DeleteMachineRequest{
-			Machine: c.decodeMachine(r.GetMachine()), MachineClass: c.decodeClass(r.GetMachineClass()), Secret: decodeSecret(r.GetSecret()),
+			Machine:      c.decodeMachine(r.GetMachine()),
+			MachineClass: c.decodeClass(r.GetMachineClass()),
+			Secret:       decodeSecret(r.GetSecret()),
 		}
 	},
 	encodeResponse: func(r *driver.DeleteMachineResponse) *driverv1.DeleteMachineResponse {
@@ -103,12 +120,16 @@ var getMachineStatus = method[
 	name: driverv1.MachineDriver_GetMachineStatus_FullMethodName,
 	encodeRequest: func(c *codec, r *driver.GetMachineStatusRequest) *driverv1.GetMachineStatusRequest {
 		return &driverv1.GetMachineStatusRequest{
-			Machine: c.encodeMachine(r.Machine), MachineClass: c.encodeClass(r.MachineClass), Secret: encodeSecret(r.Secret),
+			Machine:      c.encodeMachine(r.Machine),
+			MachineClass: c.encodeClass(r.MachineClass),
+			Secret:       encodeSecret(r.Secret),
 		}
 	},
 	decodeRequest: func(c *codec, r *driverv1.GetMachineStatusRequest) *driver.GetMachineStatusRequest {
 		return &driver.GetMachineStatusRequest{
-			Machine: c.decodeMachine(r.GetMachine()), MachineClass: c.decodeClass(r.GetMachineClass()), Secret: decodeSecret(r.GetSecret()),
+			Machine:      c.decodeMachine(r.GetMachine()),
+			MachineClass: c.decodeClass(r.GetMachineClass()),
+			Secret:       decodeSecret(r.GetSecret()),
 		}
 	},
 	encodeResponse: func(r *driver.GetMachineStatusResponse) *driverv1.GetMachineStatusResponse {

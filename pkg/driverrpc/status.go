@@ -86,7 +86,8 @@ func fromGRPC(fullMethod string, err error) (*driverv1.MachineError, error) {
 		return nil, nil //nolint:nilnil // Success has neither.
 	}
 
-	grpcStatus, machineError := grpcstatus.Convert(err), machineErrorOf(err)
+	grpcStatus := grpcstatus.Convert(err)
+	machineError := machineErrorOf(err)
 	if machineError == nil {
 		return nil, unavailable(fullMethod, fmt.Errorf("%s: %s", grpcStatus.Code(), grpcStatus.Message()))
 	}

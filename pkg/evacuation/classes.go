@@ -58,7 +58,9 @@ func (c *classes) update(name string, kubeconfig []byte, id spi.Identity) bool {
 	changed := entry.identity != id || !bytes.Equal(entry.kubeconfig, kubeconfig)
 	if changed {
 		c.lastRevision++
-		entry.kubeconfig, entry.identity, entry.revision = bytes.Clone(kubeconfig), id, c.lastRevision
+		entry.kubeconfig = bytes.Clone(kubeconfig)
+		entry.identity = id
+		entry.revision = c.lastRevision
 	}
 
 	c.entries.Add(name, entry, c.retention)

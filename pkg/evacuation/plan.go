@@ -71,8 +71,11 @@ type planner struct {
 // rejection by instance.
 func plan(now time.Time, limits Limits, fleet *fleet, list []spi.Evacuation, rejections map[types.UID]time.Time) []step {
 	p := &planner{
-		now: now, limits: limits, fleet: fleet,
-		evacuating: map[*v1alpha1.Machine]bool{}, migrationProgress: map[*machinePool]time.Time{},
+		now:               now,
+		limits:            limits,
+		fleet:             fleet,
+		evacuating:        map[*v1alpha1.Machine]bool{},
+		migrationProgress: map[*machinePool]time.Time{},
 	}
 
 	list = slices.Clone(list)
@@ -110,11 +113,13 @@ func (p *planner) nextStep(e *spi.Evacuation) step {
 
 	switch {
 	case s.machine == nil:
-		s.action, s.reason = skip, "the virtual machine has no Machine"
+		s.action = skip
+		s.reason = "the virtual machine has no Machine"
 	case s.machine.DeletionTimestamp != nil:
 		s.action, s.reason = p.continueDeletion(e, s.machine)
 	case p.isMigrating(e):
-		s.action, s.reason = migrating, "the live migration is "+string(e.Migration)
+		s.action = migrating
+		s.reason = "the live migration is " + string(e.Migration)
 	default:
 		s.action, s.reason = p.start(e, s.machine)
 	}

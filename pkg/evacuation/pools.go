@@ -65,7 +65,8 @@ func newFleet(machines []v1alpha1.Machine, sets []v1alpha1.MachineSet) *fleet {
 		}
 
 		pool.machines = append(pool.machines, machine)
-		f.machines[machine.Name], f.pools[machine.Name] = machine, pool
+		f.machines[machine.Name] = machine
+		f.pools[machine.Name] = pool
 	}
 
 	return f
@@ -74,14 +75,19 @@ func newFleet(machines []v1alpha1.Machine, sets []v1alpha1.MachineSet) *fleet {
 // poolsOf returns the pool of each MachineSet, by its UID.
 // MachineSets of one MachineDeployment share a pool.
 func poolsOf(sets []v1alpha1.MachineSet) map[types.UID]*machinePool {
-	bySet, byOwner := map[types.UID]*machinePool{}, map[types.UID]*machinePool{}
+	bySet := map[types.UID]*machinePool{}
+	byOwner := map[types.UID]*machinePool{}
 
 	for i := range sets {
 		set := &sets[i]
 
-		owner, kind, name := set.UID, "MachineSet", set.Name
+		owner := set.UID
+		kind := "MachineSet"
+		name := set.Name
 		if controller := metav1.GetControllerOf(set); controller != nil {
-			owner, kind, name = controller.UID, controller.Kind, controller.Name
+			owner = controller.UID
+			kind = controller.Kind
+			name = controller.Name
 		}
 
 		if byOwner[owner] == nil {

@@ -40,10 +40,14 @@ type stepReport struct {
 
 var (
 	migrationReport = stepReport{
-		eventReason: "EvacuationMigrating", format: "Live-migrating the machine away from provider node %s", outcome: migrated,
+		eventReason: "EvacuationMigrating",
+		format:      "Live-migrating the machine away from provider node %s",
+		outcome:     migrated,
 	}
 	replacementReport = stepReport{
-		eventReason: "EvacuationReplacing", format: "Replacing the machine to evacuate it from provider node %s", outcome: replaced,
+		eventReason: "EvacuationReplacing",
+		format:      "Replacing the machine to evacuate it from provider node %s",
+		outcome:     replaced,
 	}
 	stepReports = map[action]stepReport{
 		skip:            {eventReason: "EvacuationSkipped", format: "Skipping the evacuation from provider node %s", outcome: cancelled},
@@ -54,7 +58,10 @@ var (
 		replacing:       replacementReport,
 		cancelMigration: replacementReport,
 		powerOff: {
-			eventReason: "EvacuationDeadline", format: "Powering off the machine on provider node %s", warning: true, outcome: poweredOff,
+			eventReason: "EvacuationDeadline",
+			format:      "Powering off the machine on provider node %s",
+			warning:     true,
+			outcome:     poweredOff,
 		},
 	}
 )
@@ -82,7 +89,8 @@ func (c *Controller) reportStep(target *watchTarget, s *step) {
 	report := stepReports[s.action]
 
 	record := c.record(target, s, report.eventReason, report.message(s))
-	record.outcome, record.waitingSince = report.outcome, s.waitingSince
+	record.outcome = report.outcome
+	record.waitingSince = s.waitingSince
 
 	if s.action == migrate {
 		record.rejectedSince = time.Time{}
@@ -125,7 +133,9 @@ func (c *Controller) record(target *watchTarget, s *step, eventReason, message s
 		return record
 	}
 
-	record.machine, record.eventReason, record.message = s.machine, eventReason, message
+	record.machine = s.machine
+	record.eventReason = eventReason
+	record.message = message
 	c.recordEvent(s.machine, s.evacuation.Machine, stepReports[s.action].warning || eventReason == evacuationFailed, eventReason, message)
 
 	return record
@@ -186,7 +196,8 @@ func (c *Controller) finish(target *watchTarget, list []spi.Evacuation) {
 // updateWaiting sets the metrics for the number of waiting
 // machines of all targets and for the longest wait.
 func (c *Controller) updateWaiting() {
-	waiting, longest := 0, time.Duration(0)
+	waiting := 0
+	longest := time.Duration(0)
 
 	for _, target := range c.targets {
 		for _, record := range target.records {

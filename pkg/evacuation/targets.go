@@ -72,7 +72,8 @@ func (c *Controller) reconcile(ctx context.Context, key targetKey) (time.Duratio
 
 // ensureWatch returns the target, or nil if no class points to it anymore.
 func (c *Controller) ensureWatch(ctx context.Context, key targetKey) (*watchTarget, error) {
-	kubeconfig, current := c.classes.kubeconfig(key), c.targets[key]
+	kubeconfig := c.classes.kubeconfig(key)
+	current := c.targets[key]
 
 	switch {
 	case current != nil && bytes.Equal(current.kubeconfig, kubeconfig):

@@ -68,8 +68,11 @@ type listings struct {
 
 func newRegistry(c clock.PassiveClock, period time.Duration) *registry {
 	return &registry{
-		clock: c, period: period, classes: cache.NewLRUExpireCacheWithClock(maxClasses, c),
-		clusters: cache.NewLRUExpireCacheWithClock(maxClasses, c), swept: cache.NewLRUExpireCacheWithClock(maxClasses, c),
+		clock:    c,
+		period:   period,
+		classes:  cache.NewLRUExpireCacheWithClock(maxClasses, c),
+		clusters: cache.NewLRUExpireCacheWithClock(maxClasses, c),
+		swept:    cache.NewLRUExpireCacheWithClock(maxClasses, c),
 	}
 }
 

@@ -133,7 +133,9 @@ func (s *states) set(r ref, now state, uid types.UID) (before state) {
 		s.all[r] = &image{}
 	}
 
-	before, s.all[r].state, s.all[r].uid = s.all[r].state, now, uid
+	before = s.all[r].state
+	s.all[r].state = now
+	s.all[r].uid = uid
 	s.drop(r)
 
 	return before

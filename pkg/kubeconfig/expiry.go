@@ -55,7 +55,9 @@ func ExpiriesOf(config *rest.Config) []Expiry {
 	if chain, err := cert.ParseCertsPEM(config.CertData); err == nil {
 		leaf := chain[0]
 		list = append(list, Expiry{
-			Kind: "client-certificate", Begin: timeOf(float64(leaf.NotBefore.Unix())), End: time.Unix(leaf.NotAfter.Unix(), 0),
+			Kind:  "client-certificate",
+			Begin: timeOf(float64(leaf.NotBefore.Unix())),
+			End:   time.Unix(leaf.NotAfter.Unix(), 0),
 		})
 	}
 

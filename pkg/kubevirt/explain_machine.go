@@ -70,8 +70,12 @@ func decodeExplain(req *ExplainRequest, allowed apivalidation.Options) (in *spi.
 	}
 
 	in = &spi.ExplainMachineInput{
-		Kubeconfig: kubeconfig, Name: req.Machine.Name, Identity: identity,
-		HasProviderID: req.Machine.Spec.ProviderID != "", Deleting: req.Machine.DeletionTimestamp != nil, Recorded: machineclass.RecordedAddress(req.Machine),
+		Kubeconfig:    kubeconfig,
+		Name:          req.Machine.Name,
+		Identity:      identity,
+		HasProviderID: req.Machine.Spec.ProviderID != "",
+		Deleting:      req.Machine.DeletionTimestamp != nil,
+		Recorded:      machineclass.RecordedAddress(req.Machine),
 	}
 
 	if req.Machine.UID != "" && req.Machine.DeletionTimestamp == nil && !hadVirtualMachine(req.Machine) {
@@ -96,7 +100,8 @@ const TokenVanished = reasons.MachineVanished
 // vanished is the cause for a Machine whose VirtualMachine was deleted externally.
 func vanished(found *spi.Explanation, source machineclass.KubeconfigSource) *spi.Cause {
 	return &spi.Cause{Err: completed(&spi.Error{
-		Kind: spi.ErrNotFound, Reason: TokenVanished,
+		Kind:    spi.ErrNotFound,
+		Reason:  TokenVanished,
 		Message: found.Waiting + ", but spec.providerID shows that the Machine had one: it was deleted externally",
 	}, source)}
 }

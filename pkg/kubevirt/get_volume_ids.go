@@ -23,7 +23,8 @@ func (p *MachinePlugin) GetVolumeIDs(
 		return nil, statusFrom(invalid("the request is empty"), machineclass.KubeconfigSource{})
 	}
 
-	started, ids := time.Now(), []string{}
+	started := time.Now()
+	ids := []string{}
 
 	for _, spec := range req.PVSpecs {
 		if spec != nil && spec.CSI != nil && spec.CSI.Driver == csiDriverName {

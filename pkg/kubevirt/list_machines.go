@@ -48,8 +48,10 @@ func (p *MachinePlugin) ListMachines(
 	}
 
 	machines, err := p.spi.ListMachines(ctx, &spi.ListMachinesInput{
-		Kubeconfig: kubeconfig, Identity: id,
-		Class: machineclass.ToSPI(req.MachineClass), Image: machineclass.Image(req.MachineClass),
+		Kubeconfig: kubeconfig,
+		Identity:   id,
+		Class:      machineclass.ToSPI(req.MachineClass),
+		Image:      machineclass.Image(req.MachineClass),
 	})
 	if err != nil {
 		return nil, err

@@ -52,6 +52,9 @@ const (
 // docs/troubleshooting.md has a row for each.
 func ControlTokens() map[string]string {
 	return map[string]string{
-		TokenSecretNotFound: CodeOf(spi.ErrInvalid).String(), TokenClassNotFound: "", TokenControllerDown: "", TokenNotReconciled: "",
+		TokenSecretNotFound: CodeOf(spi.ErrInvalid).String(),
+		TokenClassNotFound:  "",
+		TokenControllerDown: "",
+		TokenNotReconciled:  "",
 	}
 }

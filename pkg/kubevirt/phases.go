@@ -45,7 +45,8 @@ func (p *MachinePlugin) finishPhases(machine *v1alpha1.Machine, reached spi.Reac
 
 // phaseDurations returns the durations of the phases whose beginning and end are known.
 func phaseDurations(machine *v1alpha1.Machine, reached spi.Reached) map[phases.Phase]time.Duration {
-	took, since := map[phases.Phase]time.Duration{}, machine.CreationTimestamp.Time
+	took := map[phases.Phase]time.Duration{}
+	since := machine.CreationTimestamp.Time
 
 	for _, step := range []struct {
 		phase phases.Phase

@@ -59,7 +59,10 @@ var _ driver.Driver = (*MachinePlugin)(nil)
 // New returns the plugin in front of a PluginSPI.
 func New(s spi.PluginSPI, options Options) *MachinePlugin {
 	return &MachinePlugin{
-		spi: s, options: options, calls: newCalls(), journal: newJournal(options.Events),
+		spi:     s,
+		options: options,
+		calls:   newCalls(),
+		journal: newJournal(options.Events),
 		missing: newMissing(clock.RealClock{}),
 		phases:  phases.NewTracker(clock.RealClock{}, phases.Accepted, phases.Image, phases.Scheduled, phases.Running),
 	}

@@ -33,7 +33,8 @@ func (r *Recorder) Listed(class *v1alpha1.MachineClass, machines []spi.Machine) 
 	}
 
 	r.mu.Lock()
-	r.seen[place], r.places[class.Name] = seen, place
+	r.seen[place] = seen
+	r.places[class.Name] = place
 	r.mu.Unlock()
 
 	select {
@@ -123,7 +124,8 @@ func (r *Recorder) flush() (seen map[spi.Address]map[string]types.UID, places ma
 	defer r.mu.Unlock()
 
 	seen, places = r.seen, r.places
-	r.seen, r.places = map[spi.Address]map[string]types.UID{}, map[string]spi.Address{}
+	r.seen = map[spi.Address]map[string]types.UID{}
+	r.places = map[string]spi.Address{}
 
 	return seen, places
 }

@@ -62,8 +62,11 @@ type Recorder struct {
 // New returns a recorder.
 func New(options Options) *Recorder {
 	return &Recorder{
-		options: options, pending: lru.New(maxPending), wake: make(chan struct{}, 1),
-		seen: map[spi.Address]map[string]types.UID{}, places: map[string]spi.Address{},
+		options: options,
+		pending: lru.New(maxPending),
+		wake:    make(chan struct{}, 1),
+		seen:    map[spi.Address]map[string]types.UID{},
+		places:  map[string]spi.Address{},
 	}
 }
 

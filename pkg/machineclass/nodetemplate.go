@@ -61,7 +61,8 @@ func NodeTemplateWarnings(class *v1alpha1.MachineClass, spec *apiv1alpha1.Provid
 
 	if class.NodeTemplate == nil {
 		return []apivalidation.Warning{{
-			Field: path.String(), Detail: "is missing: cluster-autoscaler cannot scale the worker pool up from zero machines",
+			Field:  path.String(),
+			Detail: "is missing: cluster-autoscaler cannot scale the worker pool up from zero machines",
 		}}
 	}
 
@@ -101,8 +102,11 @@ func topologyWarning(path *field.Path, name, expected, actual string) []apivalid
 		return nil
 	}
 
-	return []apivalidation.Warning{{Field: path.Child(name).String(), Detail: fmt.Sprintf(
-		"is %q, but providerSpec.%s is %q: cluster-autoscaler would scale up the wrong worker pool; make them equal", expected, name, actual)}}
+	return []apivalidation.Warning{{
+		Field: path.Child(name).String(),
+		Detail: fmt.Sprintf(
+			"is %q, but providerSpec.%s is %q: cluster-autoscaler would scale up the wrong worker pool; make them equal", expected, name, actual),
+	}}
 }
 
 // architectureWarning covers the one case in which the driver does not take the architecture from
@@ -115,9 +119,12 @@ func architectureWarning(path *field.Path, expected *string, spec *apiv1alpha1.P
 		return nil
 	}
 
-	return []apivalidation.Warning{{Field: path.String(), Detail: fmt.Sprintf(
-		"is %q, but virtualMachineTemplate has %q: cluster-autoscaler would expect nodes that differ from those created; make them equal",
-		ptr.Deref(expected, ""), actual)}}
+	return []apivalidation.Warning{{
+		Field: path.String(),
+		Detail: fmt.Sprintf(
+			"is %q, but virtualMachineTemplate has %q: cluster-autoscaler would expect nodes that differ from those created; make them equal",
+			ptr.Deref(expected, ""), actual),
+	}}
 }
 
 func cpuWarning(path *field.Path, capacity corev1.ResourceList, spec *apiv1alpha1.ProviderSpec) []apivalidation.Warning {
@@ -148,7 +155,8 @@ func memory(spec *apiv1alpha1.ProviderSpec) *resource.Quantity {
 		return m.Guest
 	}
 
-	over, under := template.Spec.Domain.Resources, spec.Resources
+	over := template.Spec.Domain.Resources
+	under := spec.Resources
 	for _, list := range []corev1.ResourceList{over.Requests, under.Requests, over.Limits, under.Limits} {
 		if quantity, given := list[corev1.ResourceMemory]; given {
 			return &quantity
@@ -179,7 +187,10 @@ func sizeWarning(
 		return nil
 	}
 
-	return []apivalidation.Warning{{Field: path.Key(string(name)).String(), Detail: fmt.Sprintf(
-		"is %s, but the machine has %s %s: cluster-autoscaler would expect nodes that differ from those created; make them equal",
-		expected.String(), actual.String(), unit)}}
+	return []apivalidation.Warning{{
+		Field: path.Key(string(name)).String(),
+		Detail: fmt.Sprintf(
+			"is %s, but the machine has %s %s: cluster-autoscaler would expect nodes that differ from those created; make them equal",
+			expected.String(), actual.String(), unit),
+	}}
 }

@@ -21,7 +21,8 @@ func Errors(class *v1alpha1.MachineClass) field.ErrorList {
 		errs = append(errs, field.NotSupported(field.NewPath("provider"), class.Provider, []string{Provider}))
 	}
 
-	secret, credentials := field.NewPath("secretRef"), field.NewPath("credentialsSecretRef")
+	secret := field.NewPath("secretRef")
+	credentials := field.NewPath("credentialsSecretRef")
 	if class.SecretRef == nil && class.CredentialsSecretRef == nil {
 		errs = append(errs, field.Required(secret, fmt.Sprintf("name the Secret with the keys %s and %s; either of them may be in that of %s",
 			apiv1alpha1.SecretKeyKubeconfig, apiv1alpha1.SecretKeyUserData, credentials)))

@@ -64,8 +64,10 @@ type wait struct {
 // NewTracker returns a tracker of some phases. Trackers in one registry must have different phases.
 func NewTracker(c clock.PassiveClock, list ...Phase) *Tracker {
 	t := &Tracker{
-		clock: c, metrics: map[Phase]*phaseMetrics{},
-		waiting: map[types.UID]wait{}, counted: lru.New(maxCounted),
+		clock:   c,
+		metrics: map[Phase]*phaseMetrics{},
+		waiting: map[types.UID]wait{},
+		counted: lru.New(maxCounted),
 	}
 	for _, phase := range list {
 		t.metrics[phase] = newPhaseMetrics(phase)
@@ -123,7 +125,8 @@ func (t *Tracker) standings() map[Phase]standing {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	now, all := t.clock.Now(), map[Phase]standing{}
+	now := t.clock.Now()
+	all := map[Phase]standing{}
 
 	for machine, w := range t.waiting {
 		if now.Sub(w.reported) > forgetAfter {

@@ -105,7 +105,10 @@ func newChecker(ctx context.Context, in *Input) (*checker, []Result) {
 // add adds an identity to the report.
 func (c *checker) add(i *identity) {
 	c.identities = append(c.identities, Identity{
-		Name: i.Name, From: statustext.Printable(i.From), Server: statustext.Printable(i.Server), User: statustext.Printable(i.User),
+		Name:   i.Name,
+		From:   statustext.Printable(i.From),
+		Server: statustext.Printable(i.Server),
+		User:   statustext.Printable(i.User),
 	})
 
 	// The driver's kubeconfig names the namespace of the machines, even if the login fails.

@@ -143,7 +143,8 @@ func nameOf(entry any) any {
 // same reports whether two values are equal; a quantity can be written in several forms. Labels,
 // which pkg/providerapi treats as text, may look like a quantity that takes hours to parse.
 func same(a, b any) bool {
-	first, second := fmt.Sprint(a), fmt.Sprint(b)
+	first := fmt.Sprint(a)
+	second := fmt.Sprint(b)
 	if first == second || quantity.Excessive(first) || quantity.Excessive(second) {
 		return first == second
 	}

@@ -80,7 +80,8 @@ func (c *classChecker) tryVirtualMachine(ctx context.Context) []Result {
 	}
 
 	webhooks := s
-	webhooks.check, webhooks.name = checkWebhook, "webhooks for VirtualMachines"
+	webhooks.check = checkWebhook
+	webhooks.name = "webhooks for VirtualMachines"
 
 	return slices.Concat(s.ok("would be created"), checkDropped(s, c.vm, response, c.field), webhooks.ok("respond"))
 }
@@ -123,7 +124,8 @@ var webhookName = regexp.MustCompile(`failed calling webhook "([^"]+)"`)
 // refused returns the reason why an object would not be created.
 func (c *classChecker) refused(s subject, err, explained error) []Result {
 	if match := webhookName.FindStringSubmatch(err.Error()); match != nil {
-		s.check, s.name = checkWebhook, "webhook "+match[1]
+		s.check = checkWebhook
+		s.name = "webhook " + match[1]
 
 		return s.fail("does not respond: "+explained.Error(), podsOf(match[1]))
 	}

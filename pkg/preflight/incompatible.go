@@ -33,15 +33,22 @@ var incompatibilities = []incompatibility{
 		// Conditions of pods have an observedGeneration since Kubernetes 1.34. virt-controller 1.6.0 does not
 		// know the field: the API server refuses its patch of a launcher pod's conditions, which tests the old
 		// ones. The patch of 1.7 tests nothing (pkg/virt-controller/watch/vmi/lifecycle.go).
-		before: "1.7", since: "1.34",
+		before: "1.7",
+		since:  "1.34",
 		effect: "may start no machine: virt-controller 1.6.0 cannot patch the conditions of pods",
-		fixed:  "1.7", works: "1.33", issue: "https://github.com/kubevirt/kubevirt/issues/15586",
+		fixed:  "1.7",
+		works:  "1.33",
+		issue:  "https://github.com/kubevirt/kubevirt/issues/15586",
 	},
 	{
 		// The checksum of a container disk is larger than the int32 of KubeVirt's CRD (api/core/v1/types.go).
-		before: "1.8.3", since: "1.36", containers: true,
-		effect: "leaves machines with a container disk in the phase Scheduled: the API server refuses virt-handler's status",
-		fixed:  "1.8.4", works: "1.35", issue: "https://github.com/kubevirt/kubevirt/issues/17858",
+		before:     "1.8.3",
+		since:      "1.36",
+		containers: true,
+		effect:     "leaves machines with a container disk in the phase Scheduled: the API server refuses virt-handler's status",
+		fixed:      "1.8.4",
+		works:      "1.35",
+		issue:      "https://github.com/kubevirt/kubevirt/issues/17858",
 	},
 }
 

@@ -36,7 +36,8 @@ func (c *classChecker) checkNetworks(ctx context.Context) []Result {
 		// Parsed as in KubeVirt (pkg/network/vmispec).
 		namespace, name, named := strings.Cut(network.Multus.NetworkName, "/")
 		if !named {
-			namespace, name = c.namespace, network.Multus.NetworkName
+			namespace = c.namespace
+			name = network.Multus.NetworkName
 		}
 
 		field := c.field(fmt.Sprintf("spec.template.spec.networks[%d]", i)) + ".name"

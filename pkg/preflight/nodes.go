@@ -30,7 +30,10 @@ const (
 
 func (c *checker) listNodes(ctx context.Context) ([]corev1.Node, error) {
 	return providerapi.Collect(ctx, c.viewer.clients, c.viewer.clients.Kubernetes.CoreV1().Nodes(), providerapi.List{
-		Description: "nodes", PerPage: nodesPerPage, MaxCost: maxNodesCost, MaxKept: maxNodesMemory,
+		Description: "nodes",
+		PerPage:     nodesPerPage,
+		MaxCost:     maxNodesCost,
+		MaxKept:     maxNodesMemory,
 	}, func(n *corev1.Node) (corev1.Node, bool) {
 		return checkedPart(n), true
 	})
@@ -39,9 +42,11 @@ func (c *checker) listNodes(ctx context.Context) ([]corev1.Node, error) {
 // checkedPart returns the part of a node that the checks read.
 func checkedPart(n *corev1.Node) corev1.Node {
 	part := corev1.Node{
-		Spec: corev1.NodeSpec{Unschedulable: n.Spec.Unschedulable, Taints: n.Spec.Taints}, Status: corev1.NodeStatus{Allocatable: n.Status.Allocatable},
+		Spec:   corev1.NodeSpec{Unschedulable: n.Spec.Unschedulable, Taints: n.Spec.Taints},
+		Status: corev1.NodeStatus{Allocatable: n.Status.Allocatable},
 	}
-	part.Name, part.Labels = n.Name, n.Labels
+	part.Name = n.Name
+	part.Labels = n.Labels
 	part.Status.Conditions = slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type != corev1.NodeReady })
 
 	return part

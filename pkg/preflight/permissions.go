@@ -39,12 +39,18 @@ type part struct {
 var (
 	machines     = &part{role: machineRole, level: Error, effect: "machines cannot be created or deleted"}
 	goldenImages = &part{
-		role: machineRole, purpose: ", for golden images", level: Error, effect: "no golden image can be created for classes that import an image",
+		role:        machineRole,
+		purpose:     ", for golden images",
+		level:       Error,
+		effect:      "no golden image can be created for classes that import an image",
 		alternative: "set providerSpec.disablePreAllocatedDataVolumes, so that each machine imports its own image",
 	}
 	diagnosis  = &part{role: machineRole, purpose: ", for diagnoses", level: Warning, effect: "the causes of some failures cannot be determined"}
 	evacuation = &part{
-		role: evacuationRole, purpose: ", for --evacuation", level: Error, effect: "drains of provider nodes never complete",
+		role:        evacuationRole,
+		purpose:     ", for --evacuation",
+		level:       Error,
+		effect:      "drains of provider nodes never complete",
 		alternative: "run the machine controller without --evacuation",
 	}
 )
@@ -111,7 +117,10 @@ func (c *checker) reviewVerbs(ctx context.Context, p *permission) []Result {
 	for _, verb := range needed {
 		answer, err := review(ctx, c.driver.clients.Kubernetes.AuthorizationV1().SelfSubjectAccessReviews().Create, &authorizationv1.SelfSubjectAccessReview{
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: c.namespace, Verb: verb, Group: p.group, Resource: p.resource,
+				Namespace: c.namespace,
+				Verb:      verb,
+				Group:     p.group,
+				Resource:  p.resource,
 			}},
 		})
 		if err != nil {

@@ -145,7 +145,10 @@ func Run(ctx context.Context, in *Input) *Report {
 	results = append(results, concurrently(ctx, c.checks())...)
 
 	return &Report{
-		Server: statustext.Printable(c.viewer.Server), Namespace: c.namespace, Identities: c.identities, Results: deduplicated(results),
+		Server:     statustext.Printable(c.viewer.Server),
+		Namespace:  c.namespace,
+		Identities: c.identities,
+		Results:    deduplicated(results),
 	}
 }
 

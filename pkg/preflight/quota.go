@@ -20,7 +20,8 @@ var memoryMargin = resource.MustParse("512Mi")
 // checkQuota compares what is left in each ResourceQuota with about what the wanted machines of all classes
 // ask for. It only warns, since KubeVirt and CDI decide what their pods and claims request.
 func (c *checker) checkQuota(context.Context) []Result {
-	s, show := c.viewer.about(checkQuota, "ResourceQuotas of Namespace "+c.namespace), kubectlIn(c.namespace, "describe resourcequotas")
+	s := c.viewer.about(checkQuota, "ResourceQuotas of Namespace "+c.namespace)
+	show := kubectlIn(c.namespace, "describe resourcequotas")
 
 	quotas, err := c.quotas()
 	if err != nil {

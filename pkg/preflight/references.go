@@ -37,10 +37,14 @@ var (
 	kindVolume   = kind{"DataVolume", cdiv1beta1.SchemeGroupVersion.WithResource("datavolumes")}
 	kindSource   = kind{"DataSource", cdiv1beta1.SchemeGroupVersion.WithResource("datasources")}
 	kindSnapshot = kind{"VolumeSnapshot", schema.GroupVersionResource{
-		Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots",
+		Group:    "snapshot.storage.k8s.io",
+		Version:  "v1",
+		Resource: "volumesnapshots",
 	}}
 	kindNetwork = kind{"NetworkAttachmentDefinition", schema.GroupVersionResource{
-		Group: "k8s.cni.cncf.io", Version: "v1", Resource: "network-attachment-definitions",
+		Group:    "k8s.cni.cncf.io",
+		Version:  "v1",
+		Resource: "network-attachment-definitions",
 	}}
 )
 
@@ -153,23 +157,28 @@ func (c *classChecker) checkMatcher(ctx context.Context, check string, m matcher
 		return nil
 	}
 
-	namespace, plural := "", m.ofCluster
+	namespace := ""
+	plural := m.ofCluster
 	if m.namespaced() {
-		namespace, plural = c.namespace, m.ofNamespace
+		namespace = c.namespace
+		plural = m.ofNamespace
 	}
 
 	resource := instancetypev1beta1.SchemeGroupVersion.WithResource(plural)
 
 	return c.checkReference(ctx, check, &reference{
-		kind: kind{resource.GroupResource().String(), resource}, namespace: namespace, name: m.name,
-		field: "providerSpec.virtualMachineTemplate.spec." + check + ".name",
+		kind:      kind{resource.GroupResource().String(), resource},
+		namespace: namespace,
+		name:      m.name,
+		field:     "providerSpec.virtualMachineTemplate.spec." + check + ".name",
 	})
 }
 
 // getInstancetype returns the spec of the machine's instancetype; nil if there is none or it cannot
 // be read, which checkInstancetype reports.
 func (c *classChecker) getInstancetype(ctx context.Context) *instancetypev1beta1.VirtualMachineInstancetypeSpec {
-	m, client := c.instancetypeMatcher(), c.viewer.clients.KubeVirt.InstancetypeV1beta1()
+	m := c.instancetypeMatcher()
+	client := c.viewer.clients.KubeVirt.InstancetypeV1beta1()
 
 	switch {
 	case m.name == "":

@@ -53,8 +53,13 @@ type subject struct {
 
 func (s subject) result(level Level, message, remedy string) []Result {
 	return []Result{{
-		Class: statustext.Printable(s.class), Check: s.check, Level: level, Subject: statustext.Printable(s.name),
-		Message: statustext.Printable(message), Remedy: statustext.Printable(remedy), Identity: s.identity,
+		Class:    statustext.Printable(s.class),
+		Check:    s.check,
+		Level:    level,
+		Subject:  statustext.Printable(s.name),
+		Message:  statustext.Printable(message),
+		Remedy:   statustext.Printable(remedy),
+		Identity: s.identity,
 	}}
 }
 

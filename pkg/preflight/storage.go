@@ -129,7 +129,10 @@ func (s *storages) disk(path string, spec *cdiv1beta1.DataVolumeSpec) disk {
 func requestedStorage(spec *cdiv1beta1.DataVolumeSpec) (storage cdiv1beta1.StorageSpec, completed bool) {
 	if pvc := spec.PVC; pvc != nil {
 		return cdiv1beta1.StorageSpec{
-			StorageClassName: pvc.StorageClassName, AccessModes: pvc.AccessModes, VolumeMode: pvc.VolumeMode, Resources: pvc.Resources,
+			StorageClassName: pvc.StorageClassName,
+			AccessModes:      pvc.AccessModes,
+			VolumeMode:       pvc.VolumeMode,
+			Resources:        pvc.Resources,
 		}, false
 	}
 
@@ -169,14 +172,18 @@ func (c *classChecker) checkStorage(context.Context) []Result {
 
 // checkStorageClass checks the StorageClass that a disk names; empty for the default.
 func (c *classChecker) checkStorageClass(d *disk, name string) []Result {
-	found, field := c.storages(), d.inField("storageClassName")
-	s, command := c.about(checkStorageClass, "StorageClass "+name), kubectl("get storageclass", name)
+	found := c.storages()
+	field := d.inField("storageClassName")
+	s := c.about(checkStorageClass, "StorageClass "+name)
+	command := kubectl("get storageclass", name)
 
 	if name == "" {
-		s.name, command = "default StorageClass", "kubectl get storageclasses"
+		s.name = "default StorageClass"
+		command = "kubectl get storageclasses"
 	}
 
-	class, existing := found.classes[d.class], "an existing StorageClass, and create one: the provider cluster has none"
+	class := found.classes[d.class]
+	existing := "an existing StorageClass, and create one: the provider cluster has none"
 	if len(found.classes) > 0 {
 		existing = "one of " + quotedList(slices.Sorted(maps.Keys(found.classes)))
 	}
@@ -295,7 +302,8 @@ func (c *classChecker) checkAccessModes(s subject, d *disk, profile *cdiv1beta1.
 // effectiveModes returns the modes that CDI derives from the requested ones: it uses the first
 // matching set of the profile (pkg/controller/datavolume/pvc-utils.go).
 func (d *disk) effectiveModes(profile *cdiv1beta1.StorageProfile) ([]corev1.PersistentVolumeAccessMode, *corev1.PersistentVolumeMode) {
-	given, volumeMode := d.requested.AccessModes, d.requested.VolumeMode
+	given := d.requested.AccessModes
+	volumeMode := d.requested.VolumeMode
 
 	for _, set := range profile.Status.ClaimPropertySets {
 		if volumeMode != nil && ptr.Deref(set.VolumeMode, corev1.PersistentVolumeFilesystem) != *volumeMode {

@@ -72,7 +72,10 @@ type location struct {
 // NewCache returns an empty cache.
 func NewCache(options Options) *Cache {
 	return &Cache{
-		options: options, large: transport.NewSemaphores(), refused: utilcache.NewLRUExpireCache(maxRefused), entries: map[hash]*entry{},
+		options: options,
+		large:   transport.NewSemaphores(),
+		refused: utilcache.NewLRUExpireCache(maxRefused),
+		entries: map[hash]*entry{},
 	}
 }
 
@@ -188,7 +191,8 @@ func (c *Cache) shrink() {
 		if time.Since(e.used) > keepUnused {
 			c.drop(key)
 		} else if !e.used.After(since) {
-			oldest, since = key, e.used
+			oldest = key
+			since = e.used
 		}
 	}
 
@@ -232,10 +236,14 @@ func (c *Cache) build(raw []byte) (*entry, error) {
 		return nil, errors.New("the server of the current context is invalid")
 	}
 
-	clients.Server, clients.Namespace, clients.RetryFor = server, namespace, c.options.RetryFor
+	clients.Server = server
+	clients.Namespace = namespace
+	clients.RetryFor = c.options.RetryFor
 
 	return &entry{
-		clients: clients, location: location{server: server, namespace: namespace},
-		connections: connections, expiries: kubeconfig.ExpiriesOf(config),
+		clients:     clients,
+		location:    location{server: server, namespace: namespace},
+		connections: connections,
+		expiries:    kubeconfig.ExpiriesOf(config),
 	}, nil
 }

@@ -55,7 +55,8 @@ func observing(next http.RoundTripper, server string, tell func(Call)) (http.Rou
 func (o *observed) RoundTrip(r *http.Request) (*http.Response, error) {
 	began := time.Now()
 	resp, err := o.next.RoundTrip(r)
-	took, to := time.Since(began), targetOf(r, o.base)
+	took := time.Since(began)
+	to := targetOf(r, o.base)
 	o.tell(Call{Service: to.service(), Duration: took, Failed: to.failed(resp, err) && !exceedsQuota(resp)})
 
 	return resp, err

@@ -87,7 +87,8 @@ func (f *following[O, L]) list(ctx context.Context, _ metav1.ListOptions) (runti
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 
-	kept, all := ledger{}, &metav1.List{}
+	kept := ledger{}
+	all := &metav1.List{}
 	source := &versioned[L]{Lister: f.from}
 
 	err := pages.Each(ctx, source, List{Labels: f.Labels, PerPage: followedPerPage, MaxCost: maxFollowedCost},
@@ -108,7 +109,8 @@ func (f *following[O, L]) list(ctx context.Context, _ metav1.ListOptions) (runti
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
-	f.kept, all.ResourceVersion = kept, source.version
+	f.kept = kept
+	all.ResourceVersion = source.version
 
 	return all, nil
 }
@@ -150,10 +152,15 @@ func (f *following[O, L]) take(event watch.Event) watch.Event {
 	case watch.Added, watch.Modified:
 		less, err := f.keep(event.Object, &f.kept)
 		if err != nil {
-			return watch.Event{Type: watch.Error, Object: &metav1.Status{
-				Status: metav1.StatusFailure, Code: http.StatusRequestEntityTooLarge, Reason: metav1.StatusReasonRequestEntityTooLarge,
-				Message: err.Error(),
-			}}
+			return watch.Event{
+				Type: watch.Error,
+				Object: &metav1.Status{
+					Status:  metav1.StatusFailure,
+					Code:    http.StatusRequestEntityTooLarge,
+					Reason:  metav1.StatusReasonRequestEntityTooLarge,
+					Message: err.Error(),
+				},
+			}
 		}
 
 		event.Object = less

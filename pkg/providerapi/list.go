@@ -49,7 +49,8 @@ func Collect[L runtime.Object, O, T any](
 // objects. The caller limits its duration; its errors are those of Once, and the objects before an error
 // are returned.
 func Some[O any, L runtime.Object](ctx context.Context, from Lister[L], list List, most int) ([]O, error) {
-	list.PerPage, list.Most = int64(most), most
+	list.PerPage = int64(most)
+	list.Most = most
 
 	return pages.Collect(ctx, from, list, func(object *O) (O, bool) { return *object, true })
 }

@@ -31,7 +31,8 @@ func (c *Cache) Collect(samples chan<- prometheus.Metric) {
 	for to, e := range c.current() {
 		for _, expiry := range e.expiries {
 			for metric, value := range map[*prometheus.Desc]float64{
-				expiryMetric: float64(expiry.End.Unix()), lifetimeMetric: expiry.Lifetime().Seconds(),
+				expiryMetric:   float64(expiry.End.Unix()),
+				lifetimeMetric: expiry.Lifetime().Seconds(),
 			} {
 				sample, err := prometheus.NewConstMetric(metric, prometheus.GaugeValue, value, to.server, to.namespace, expiry.Kind)
 				if err == nil {

@@ -45,7 +45,8 @@ func repeat[T any](
 	ctx, cancel := context.WithTimeout(ctx, transport.RequestTimeout)
 	defer cancel()
 
-	began, backoff := time.Now(), retryBackoff
+	began := time.Now()
+	backoff := retryBackoff
 
 	for {
 		response, err := Once(ctx, limit, send)

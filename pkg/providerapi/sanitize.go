@@ -37,9 +37,11 @@ func sanitized(err error) *spi.Error {
 		e.Message = messageOf(err)
 		transport.Shorten(&e.Message) // A metav1.Status in a successful response may be long.
 	case excess != "":
-		e.Message, e.Remedy = excess, "check which server responds in place of the API server"
+		e.Message = excess
+		e.Remedy = "check which server responds in place of the API server"
 	default:
-		e.Message, e.Remedy = transport.Failure(err), kubeconfigFaultOf(err)
+		e.Message = transport.Failure(err)
+		e.Remedy = kubeconfigFaultOf(err)
 		e.Kubeconfig = e.Remedy != ""
 	}
 

@@ -115,9 +115,15 @@ func plainEvent[O Object](event watch.Event) watch.Event {
 
 // unreadable returns the event that ends a watch whose events cannot be read.
 func unreadable() watch.Event {
-	return watch.Event{Type: watch.Error, Object: &metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: unreadableEvent,
-	}}
+	return watch.Event{
+		Type: watch.Error,
+		Object: &metav1.Status{
+			Status:  metav1.StatusFailure,
+			Code:    http.StatusInternalServerError,
+			Reason:  metav1.StatusReasonInternalError,
+			Message: unreadableEvent,
+		},
+	}
 }
 
 const unreadableEvent = "an event of the watch cannot be read"
@@ -129,7 +135,8 @@ func plainStatus(status *metav1.Status) runtime.Object {
 
 	if apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: *status}, metav1.CauseTypeUnexpectedServerResponse) ||
 		apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: *status}, clientDecoding) {
-		status.Message, status.Details = unreadableEvent, nil
+		status.Message = unreadableEvent
+		status.Details = nil
 	}
 
 	return status
@@ -142,7 +149,8 @@ const clientDecoding metav1.CauseType = "ClientWatchDecoding"
 // filtered returns a watch that applies change to the events of source. Unlike apimachinery's filter, it
 // ends when it is stopped, even if its last event is never received.
 func filtered(source watch.Interface, change func(watch.Event) watch.Event) watch.Interface {
-	events, ended := make(chan watch.Event), make(chan struct{})
+	events := make(chan watch.Event)
+	ended := make(chan struct{})
 	changed := watch.NewProxyWatcher(events)
 
 	go func() {

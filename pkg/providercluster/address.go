@@ -33,7 +33,10 @@ func recordForObserve(in *spi.ObserveMachineInput) machineRecord {
 // fabricated Machine.
 func recordForDelete(in *spi.DeleteMachineInput) machineRecord {
 	return machineRecord{
-		name: in.Name, identity: in.Identity, address: in.Recorded, created: !in.Orphan && (in.HasProviderID || in.Recorded != nil),
+		name:     in.Name,
+		identity: in.Identity,
+		address:  in.Recorded,
+		created:  !in.Orphan && (in.HasProviderID || in.Recorded != nil),
 	}
 }
 

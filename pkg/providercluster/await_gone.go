@@ -86,7 +86,8 @@ func (r *reader) stillDeleting(ctx context.Context, name string, now time.Time) 
 	blocker := r.blocker(ctx, name, now)
 
 	return &spi.Error{
-		Kind: spi.ErrTimeout, Remedy: blocker.remedy,
+		Kind:    spi.ErrTimeout,
+		Remedy:  blocker.remedy,
 		Message: fmt.Sprintf("%s is still being deleted: %s", r.clients.Path(name), blocker.description),
 	}
 }

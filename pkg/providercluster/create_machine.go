@@ -92,7 +92,8 @@ func adoptSecret(ctx context.Context, c *providerapi.Clients, want *corev1.Secre
 		return nil
 	}
 
-	have.Labels, have.Data = want.Labels, want.Data
+	have.Labels = want.Labels
+	have.Data = want.Data
 
 	_, err = c.Secrets().Update(ctx, have)
 	if providerapi.Absent(err) {

@@ -39,14 +39,16 @@ func (m *Machines) investigate(ctx context.Context, c *providerapi.Clients, in *
 		return
 	}
 
-	uid, step := state.VirtualMachine.UID, stepOf(state.Instance)
+	uid := state.VirtualMachine.UID
+	step := stepOf(state.Instance)
 	if state.fresh = m.evidence.due(uid, slow); state.fresh {
 		r := &reader{clients: c}
 		m.evidence.store(uid, step, r.readRelated(ctx, in, state))
 	}
 
 	related, readAt := m.evidence.get(uid, step)
-	state.readAt, state.missing = readAt, related.missing
+	state.readAt = readAt
+	state.missing = related.missing
 	state.Evidence = withBoth(related.Evidence, state)
 }
 
@@ -220,7 +222,8 @@ func isOnNode(instance *kubevirtv1.VirtualMachineInstance) bool {
 // be a pod that only triggers the binding of volumes.
 func (r *reader) podsOf(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance) []corev1.Pod {
 	pods, err := providerapi.Some[corev1.Pod](ctx, r.clients.Kubernetes.CoreV1().Pods(r.clients.Namespace), providerapi.List{
-		Labels: labels.Set{kubevirtv1.CreatedByLabel: string(instance.UID)}.String(), MaxKept: maxEvidenceMemory,
+		Labels:  labels.Set{kubevirtv1.CreatedByLabel: string(instance.UID)}.String(),
+		MaxKept: maxEvidenceMemory,
 	}, maxEvidence)
 	if err != nil {
 		r.addUnread(spi.During("list pods", providerapi.Explain(err)))
@@ -242,7 +245,8 @@ func (r *reader) dataVolumesOf(ctx context.Context, in *spi.ObserveMachineInput)
 	}
 
 	volumes, err := providerapi.Some[cdiv1beta1.DataVolume](ctx, r.clients.DataVolumes(r.clients.Namespace, "DataVolume"), providerapi.List{
-		Labels: selector, MaxKept: maxEvidenceMemory,
+		Labels:  selector,
+		MaxKept: maxEvidenceMemory,
 	}, maxEvidence)
 	if err != nil {
 		r.addUnread(spi.During("list DataVolumes", providerapi.Explain(err)))
@@ -280,7 +284,8 @@ func (r *reader) imageOf(ctx context.Context, dv *cdiv1beta1.DataVolume) (images
 
 func (r *reader) eventsOf(ctx context.Context, selector fields.Set) []corev1.Event {
 	events, err := providerapi.Some[corev1.Event](ctx, r.clients.Kubernetes.CoreV1().Events(r.clients.Namespace), providerapi.List{
-		Fields: selector.String(), MaxKept: maxEvidenceMemory,
+		Fields:  selector.String(),
+		MaxKept: maxEvidenceMemory,
 	}, maxEvidence)
 	if err != nil {
 		r.addUnread(spi.During("list events", providerapi.Explain(err)))

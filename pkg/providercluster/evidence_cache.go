@@ -72,7 +72,8 @@ func (c *evidenceCache) due(machine types.UID, interval time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	entry, now := c.entry(machine), c.clock.Now()
+	entry := c.entry(machine)
+	now := c.clock.Now()
 	if now.Sub(entry.readAt) < interval {
 		return false
 	}
@@ -86,13 +87,17 @@ func (c *evidenceCache) store(machine types.UID, at step, related relatedEvidenc
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	entry, memory := c.entry(machine), pages.MemoryOf(related)
+	entry := c.entry(machine)
+	memory := pages.MemoryOf(related)
 	if memory > maxEntryMemory {
-		related, memory = relatedEvidence{}, 0
+		related = relatedEvidence{}
+		memory = 0
 	}
 
 	c.memory += memory - entry.memory
-	entry.related, entry.memory, entry.step = related, memory, at
+	entry.related = related
+	entry.memory = memory
+	entry.step = at
 
 	if c.memory > maxCacheMemory || len(c.entries) > maxEntries {
 		c.clear()
@@ -101,7 +106,8 @@ func (c *evidenceCache) store(machine types.UID, at step, related relatedEvidenc
 
 // clear removes all entries. The evidence of each slow machine is then read again.
 func (c *evidenceCache) clear() {
-	c.memory, c.entries = 0, map[types.UID]*cacheEntry{}
+	c.memory = 0
+	c.entries = map[types.UID]*cacheEntry{}
 }
 
 // get returns the evidence that was read at this step, and when it was read.

@@ -54,7 +54,9 @@ func (r *reader) claimOf(ctx context.Context, dv *cdiv1beta1.DataVolume, events 
 	for i := range events {
 		if object := &events[i].InvolvedObject; object.Kind == "PersistentVolumeClaim" && object.UID != "" {
 			found := &corev1.PersistentVolumeClaim{}
-			found.Name, found.Namespace, found.UID = dv.Name, dv.Namespace, object.UID
+			found.Name = dv.Name
+			found.Namespace = dv.Namespace
+			found.UID = object.UID
 
 			return found
 		}

@@ -73,7 +73,8 @@ func (e *Explainer) ExplainMachine(ctx context.Context, in *spi.ExplainMachineIn
 		explanation = e.explain(ctx, r, in, &machineState{Evidence: diagnose.Evidence{VirtualMachine: vm, Instance: instance}})
 	}
 
-	explanation.Server, explanation.Namespace = c.Server, c.Namespace
+	explanation.Server = c.Server
+	explanation.Namespace = c.Namespace
 	explanation.Unread = r.unread
 
 	return explanation, nil
@@ -166,7 +167,8 @@ func (e *Explainer) explain(ctx context.Context, r *reader, in *spi.ExplainMachi
 		explanation.Waiting = whereabouts(state.Instance)
 		explanation.Cause = cause
 	default:
-		explanation.Stage, explanation.Waiting = spi.StageCreating, waitingFor(state)
+		explanation.Stage = spi.StageCreating
+		explanation.Waiting = waitingFor(state)
 		explanation.Cause = cause
 	}
 
@@ -179,7 +181,8 @@ func (e *Explainer) explain(ctx context.Context, r *reader, in *spi.ExplainMachi
 
 // withBoth returns evidence with the two objects from which it was gathered.
 func withBoth(e diagnose.Evidence, state *machineState) diagnose.Evidence {
-	e.VirtualMachine, e.Instance = state.VirtualMachine, state.Instance
+	e.VirtualMachine = state.VirtualMachine
+	e.Instance = state.Instance
 
 	return e
 }
@@ -213,8 +216,9 @@ func (e *Explainer) explainDeletion(ctx context.Context, r *reader, state *machi
 	vm := state.VirtualMachine
 
 	cause = &spi.Cause{
-		Err:   r.stillDeleting(ctx, vm.Name, now),
-		Since: vm.DeletionTimestamp.Time, ReportableAt: vm.DeletionTimestamp.Add(deleteWait(gracePeriodOf(vm), MaxDeleteWait)),
+		Err:          r.stillDeleting(ctx, vm.Name, now),
+		Since:        vm.DeletionTimestamp.Time,
+		ReportableAt: vm.DeletionTimestamp.Add(deleteWait(gracePeriodOf(vm), MaxDeleteWait)),
 	}
 
 	if cause.ReportableAt.After(now) {

@@ -51,7 +51,8 @@ func (e *Explainer) ExplainVolumes(ctx context.Context, in *spi.ExplainVolumesIn
 	for _, dv := range volumes {
 		if dv != nil {
 			explanation.Incomplete = append(explanation.Incomplete, spi.IncompleteVolume{
-				Object: volumeObject(dv), Cause: e.explainVolume(ctx, r, dv, len(explanation.Incomplete) < maxVolumeEvents),
+				Object: volumeObject(dv),
+				Cause:  e.explainVolume(ctx, r, dv, len(explanation.Incomplete) < maxVolumeEvents),
 			})
 		}
 	}

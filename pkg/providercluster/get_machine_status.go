@@ -43,8 +43,10 @@ func (m *Machines) GetMachineStatus(ctx context.Context, in *spi.ObserveMachineI
 func (m *Machines) statusOf(
 	c *providerapi.Clients, vm *kubevirtv1.VirtualMachine, instance *kubevirtv1.VirtualMachineInstance,
 ) (*spi.Machine, error) {
-	machine, key := newMachine(vm.Name), loopKeyOf(c)
-	machine.Addresses, machine.Reached = addresses(instance), reachedBy(vm, instance)
+	machine := newMachine(vm.Name)
+	key := loopKeyOf(c)
+	machine.Addresses = addresses(instance)
+	machine.Reached = reachedBy(vm, instance)
 
 	if initialized(instance, m.options.NeedAddress) {
 		m.loop.leave(key, vm.Name)

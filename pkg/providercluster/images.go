@@ -50,7 +50,8 @@ func (m *Machines) holdImage(ctx context.Context, c *providerapi.Clients, in *sp
 	}
 
 	in.Report.Send(spi.Progress{
-		Reason: "GoldenImageEnsured", Message: "golden image " + c.Path(image.Name) + ", which the machine is cloned from, exists or is being imported",
+		Reason:  "GoldenImageEnsured",
+		Message: "golden image " + c.Path(image.Name) + ", which the machine is cloned from, exists or is being imported",
 	})
 
 	return release, nil

@@ -67,7 +67,8 @@ type machineState struct {
 // dropRelated removes the related evidence.
 func (s *machineState) dropRelated() {
 	s.Evidence = withBoth(diagnose.Evidence{}, s)
-	s.readAt, s.missing = time.Time{}, ""
+	s.readAt = time.Time{}
+	s.missing = ""
 }
 
 // update sets the instance's latest state, and removes the evidence of an earlier step.

@@ -37,7 +37,8 @@ func (m *Machines) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 	metadata := c.Metadata.Resource(kubevirtv1.GroupVersion.WithResource("virtualmachines")).Namespace(c.Namespace)
 
 	found, err := providerapi.Collect(ctx, c, metadata, providerapi.List{
-		Description: "VirtualMachines in " + c.Namespace, Labels: selector,
+		Description: "VirtualMachines in " + c.Namespace,
+		Labels:      selector,
 	}, func(vm metav1.Object) (listed, bool) {
 		return listed{name: vm.GetName(), uid: vm.GetUID()}, !v1alpha1.IsOfOtherShoot(vm.GetLabels(), in.Class.ShootUID)
 	})

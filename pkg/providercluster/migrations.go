@@ -23,7 +23,9 @@ func (r *reader) migrationsOf(ctx context.Context, instance *kubevirtv1.VirtualM
 	}
 
 	if !r.mayList(ctx, &authorizationv1.ResourceAttributes{
-		Namespace: r.clients.Namespace, Group: kubevirtv1.GroupVersion.Group, Resource: "virtualmachineinstancemigrations",
+		Namespace: r.clients.Namespace,
+		Group:     kubevirtv1.GroupVersion.Group,
+		Resource:  "virtualmachineinstancemigrations",
 	}) {
 		r.addUnread(spi.Errorf(spi.ErrForbidden, "list VirtualMachineInstanceMigrations: not permitted; kubernetes/evacuation/provider-namespace grants it"))
 

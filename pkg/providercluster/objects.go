@@ -58,7 +58,8 @@ func objectsOf(state *machineState) []spi.Object {
 func objectOf(kind string, from metav1.Object, state string) spi.Object {
 	object := spi.Object{
 		ObjectName: spi.ObjectName{Kind: kind, Namespace: from.GetNamespace(), Name: from.GetName()},
-		State:      state, Created: from.GetCreationTimestamp().Time,
+		State:      state,
+		Created:    from.GetCreationTimestamp().Time,
 	}
 
 	if deleted := from.GetDeletionTimestamp(); deleted != nil {

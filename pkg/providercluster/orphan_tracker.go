@@ -167,7 +167,8 @@ func (o *orphanTracker) leastRecentCaller() (oldest caller.ID) {
 
 	for id, w := range o.callers {
 		if since.IsZero() || w.lastCall.Before(since) {
-			oldest, since = id, w.lastCall
+			oldest = id
+			since = w.lastCall
 		}
 	}
 

@@ -53,14 +53,20 @@ func secondaryName(i int) string {
 
 func network(name string, n v1alpha1.Network) kubevirtv1.Network {
 	if n.Pod != nil {
-		return kubevirtv1.Network{Name: name, NetworkSource: kubevirtv1.NetworkSource{
-			Pod: &kubevirtv1.PodNetwork{VMNetworkCIDR: n.Pod.VMNetworkCIDR, VMIPv6NetworkCIDR: n.Pod.VMIPv6NetworkCIDR},
-		}}
+		return kubevirtv1.Network{
+			Name: name,
+			NetworkSource: kubevirtv1.NetworkSource{
+				Pod: &kubevirtv1.PodNetwork{VMNetworkCIDR: n.Pod.VMNetworkCIDR, VMIPv6NetworkCIDR: n.Pod.VMIPv6NetworkCIDR},
+			},
+		}
 	}
 
-	return kubevirtv1.Network{Name: name, NetworkSource: kubevirtv1.NetworkSource{
-		Multus: &kubevirtv1.MultusNetwork{NetworkName: n.Name, Default: n.Default},
-	}}
+	return kubevirtv1.Network{
+		Name: name,
+		NetworkSource: kubevirtv1.NetworkSource{
+			Multus: &kubevirtv1.MultusNetwork{NetworkName: n.Name, Default: n.Default},
+		},
+	}
 }
 
 func networkInterface(name string, n v1alpha1.Network) kubevirtv1.Interface {

@@ -24,9 +24,11 @@ func InTermsOfProviderSpec(message string, in *spi.CreateMachineInput, vm *kubev
 	o := newOrigins(in, vm)
 
 	return fieldPath.ReplaceAllStringFunc(message, func(match string) string {
-		before, path := "", match
+		before := ""
+		path := match
 		if !strings.HasPrefix(match, "spec") && !strings.HasPrefix(match, "metadata") {
-			before, path = match[:1], match[1:]
+			before = match[:1]
+			path = match[1:]
 		}
 
 		if origin := o.of(path); origin != "" {

@@ -77,11 +77,14 @@ func dataVolume(name, source string) kubevirtv1.Volume {
 func existingVolume(volume v1alpha1.AdditionalVolume) kubevirtv1.Volume {
 	source := volume.VolumeSource.DeepCopy()
 
-	return kubevirtv1.Volume{Name: volume.Name, VolumeSource: kubevirtv1.VolumeSource{
-		PersistentVolumeClaim: source.PersistentVolumeClaim,
-		ConfigMap:             source.ConfigMap,
-		Secret:                source.Secret,
-	}}
+	return kubevirtv1.Volume{
+		Name: volume.Name,
+		VolumeSource: kubevirtv1.VolumeSource{
+			PersistentVolumeClaim: source.PersistentVolumeClaim,
+			ConfigMap:             source.ConfigMap,
+			Secret:                source.Secret,
+		},
+	}
 }
 
 func dataVolumeTemplates(in *spi.CreateMachineInput) []kubevirtv1.DataVolumeTemplateSpec {

@@ -41,7 +41,8 @@ type Address struct {
 
 // SamePlace reports whether two addresses differ at most in the UID.
 func (a Address) SamePlace(b Address) bool {
-	a.UID, b.UID = "", ""
+	a.UID = ""
+	b.UID = ""
 
 	return a == b
 }

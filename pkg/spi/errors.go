@@ -113,7 +113,9 @@ func AsError(err error) *Error {
 
 	var inner *Error
 	if errors.As(err, &inner) {
-		found.Kind, found.Reason, found.Kubeconfig = inner.Kind, inner.Reason, inner.Kubeconfig
+		found.Kind = inner.Kind
+		found.Reason = inner.Reason
+		found.Kubeconfig = inner.Kubeconfig
 
 		return found
 	}

@@ -36,8 +36,14 @@ func claimOf(volume *v1alpha1.DataVolume, path *field.Path) (corev1.PersistentVo
 	}
 
 	return corev1.PersistentVolumeClaimSpec{
-		AccessModes: s.AccessModes, Selector: s.Selector, Resources: s.Resources, StorageClassName: s.StorageClassName, VolumeMode: s.VolumeMode,
-		VolumeName: s.VolumeName, DataSource: s.DataSource, DataSourceRef: s.DataSourceRef,
+		AccessModes:      s.AccessModes,
+		Selector:         s.Selector,
+		Resources:        s.Resources,
+		StorageClassName: s.StorageClassName,
+		VolumeMode:       s.VolumeMode,
+		VolumeName:       s.VolumeName,
+		DataSource:       s.DataSource,
+		DataSourceRef:    s.DataSourceRef,
 	}, path.Child("storage")
 }
 

@@ -65,7 +65,8 @@ func resources(r kubevirtv1.ResourceRequirements, path *field.Path) field.ErrorL
 	errs := append(resourceList(r.Requests, path.Child("requests")), resourceList(r.Limits, path.Child("limits"))...)
 
 	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
-		at, request := path.Child("requests").Key(string(name)), r.Requests[name]
+		at := path.Child("requests").Key(string(name))
+		request := r.Requests[name]
 		limit, limited := r.Limits[name]
 
 		switch {
@@ -85,7 +86,8 @@ func resourceList(list corev1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	for _, name := range slices.Sorted(maps.Keys(list)) {
-		amount, at := list[name], path.Key(string(name))
+		amount := list[name]
+		at := path.Key(string(name))
 
 		switch extended := strings.Contains(string(name), "/"); {
 		case amount.Sign() < 0:

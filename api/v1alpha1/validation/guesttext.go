@@ -25,7 +25,8 @@ const maxParsed = 32 << 10
 // UserDataErrors returns the errors of user data that certainly no guest can read, so that its machine
 // would never join. They never quote the user data. The field is the key of the Secret.
 func UserDataErrors(userData []byte) field.ErrorList {
-	path, format := userDataPath(), formatOf(userData)
+	path := userDataPath()
+	format := formatOf(userData)
 
 	var wrong string
 

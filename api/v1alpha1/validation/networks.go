@@ -50,7 +50,8 @@ func networkSource(n v1alpha1.Network, path *field.Path) field.ErrorList {
 
 	namespace, definition, found := strings.Cut(n.Name, "/")
 	if !found {
-		namespace, definition = metav1.NamespaceDefault, n.Name
+		namespace = metav1.NamespaceDefault
+		definition = n.Name
 	}
 
 	wrong := len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(definition)) > 0

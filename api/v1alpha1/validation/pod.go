@@ -60,9 +60,11 @@ func credentials(list []kubevirtv1.AccessCredential, path *field.Path) field.Err
 	for i, credential := range list {
 		var name, kind string
 		if c := credential.SSHPublicKey; c != nil && c.Source.Secret != nil {
-			name, kind = c.Source.Secret.SecretName, "sshPublicKey"
+			name = c.Source.Secret.SecretName
+			kind = "sshPublicKey"
 		} else if c := credential.UserPassword; c != nil && c.Source.Secret != nil {
-			name, kind = c.Source.Secret.SecretName, "userPassword"
+			name = c.Source.Secret.SecretName
+			kind = "userPassword"
 		} else {
 			continue
 		}

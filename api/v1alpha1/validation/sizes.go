@@ -36,12 +36,16 @@ type plausible struct {
 
 var (
 	plausibleMemory = plausible{
-		least: "512Mi", most: "2Ti",
-		effect: "too little for an operating system with a kubelet", remedy: "check the unit, for example 8Gi",
+		least:  "512Mi",
+		most:   "2Ti",
+		effect: "too little for an operating system with a kubelet",
+		remedy: "check the unit, for example 8Gi",
 	}
 	plausibleDisk = plausible{
-		least: "1Gi", most: "8Ti",
-		effect: "too small for a node image", remedy: "check the unit, for example 20Gi",
+		least:  "1Gi",
+		most:   "8Ti",
+		effect: "too small for a node image",
+		remedy: "check the unit, for example 20Gi",
 	}
 )
 

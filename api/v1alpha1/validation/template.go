@@ -87,7 +87,8 @@ func template(spec *v1alpha1.ProviderSpec, options Options, path *field.Path) fi
 // metadata validates labels and annotations, which KubeVirt does not do in a template: with an
 // invalid one, it never creates the machine's pod.
 func metadata(spec *v1alpha1.ProviderSpec, meta v1alpha1.ObjectMeta, path *field.Path) field.ErrorList {
-	labels, annotations := path.Child("labels"), path.Child("annotations")
+	labels := path.Child("labels")
+	annotations := path.Child("annotations")
 	errs := append(metav1validation.ValidateLabels(meta.Labels, labels), apivalidation.ValidateAnnotations(meta.Annotations, annotations)...)
 
 	for _, key := range []string{"v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/networks"} {
@@ -177,7 +178,8 @@ func instance(spec *v1alpha1.ProviderSpec, vmi *kubevirtv1.VirtualMachineInstanc
 func templateVolumes(spec *v1alpha1.ProviderSpec, vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
-	allowed, created := map[string]bool{}, driverVolumes(spec)
+	allowed := map[string]bool{}
+	created := driverVolumes(spec)
 
 	for i, volume := range vmi.Volumes {
 		allowed[volume.Name] = hostVolume(volume) && !created.Has(volume.Name)

@@ -81,7 +81,8 @@ func importing(volume *v1alpha1.DataVolume, golden bool, path *field.Path) field
 	const remedy = "only golden images support it: KubeVirt up to 1.9 does not know it in a machine's own DataVolumes; remove it"
 
 	source := ptr.Deref(volume.Source, cdiv1beta1.DataVolumeSource{})
-	http, vddk := ptr.Deref(source.HTTP, cdiv1beta1.DataVolumeSourceHTTP{}), ptr.Deref(source.VDDK, cdiv1beta1.DataVolumeSourceVDDK{})
+	http := ptr.Deref(source.HTTP, cdiv1beta1.DataVolumeSourceHTTP{})
+	vddk := ptr.Deref(source.VDDK, cdiv1beta1.DataVolumeSourceVDDK{})
 	at := path.Child("source", "http")
 
 	if golden {

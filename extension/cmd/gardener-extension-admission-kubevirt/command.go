@@ -45,10 +45,13 @@ func newOptions() *options {
 	o := &options{
 		rest: &controllercmd.RESTOptions{},
 		manager: &controllercmd.ManagerOptions{
-			LeaderElection: true, LeaderElectionID: controllercmd.LeaderElectionNameID(name),
+			LeaderElection:          true,
+			LeaderElectionID:        controllercmd.LeaderElectionNameID(name),
 			LeaderElectionNamespace: os.Getenv("LEADER_ELECTION_NAMESPACE"),
-			WebhookServerPort:       443, WebhookCertDir: "/tmp/" + name + "-cert",
-			MetricsBindAddress: ":8080", HealthBindAddress: ":8081",
+			WebhookServerPort:       443,
+			WebhookCertDir:          "/tmp/" + name + "-cert",
+			MetricsBindAddress:      ":8080",
+			HealthBindAddress:       ":8081",
 		},
 		servers: &kubevirt.ServerOptions{},
 	}
@@ -161,7 +164,8 @@ func gardenConfigOr(runtimeConfig *rest.Config) (config *rest.Config, err error)
 
 	// The limits of Gardener's own admissions. A call that waits for client-go's default of 5 requests per
 	// second would exceed the timeout of the webhook when many Shoots change at the same time.
-	config.QPS, config.Burst = 100, 130
+	config.QPS = 100
+	config.Burst = 130
 
 	return config, nil
 }

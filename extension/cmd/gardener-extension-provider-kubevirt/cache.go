@@ -146,7 +146,9 @@ func (p *pagedClusters) WatchWithContext(ctx context.Context, options metav1.Lis
 // answers from its cache, and ignores the limit.
 func (p *pagedClusters) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	all := &extensionsv1alpha1.ClusterList{}
-	options.ResourceVersion, options.ResourceVersionMatch, options.Limit = "", "", clustersPerPage
+	options.ResourceVersion = ""
+	options.ResourceVersionMatch = ""
+	options.Limit = clustersPerPage
 
 	for {
 		page, err := p.from.ListWithContext(ctx, options)
@@ -163,7 +165,8 @@ func (p *pagedClusters) ListWithContext(ctx context.Context, options metav1.List
 			dropForeignShoot(&list.Items[i])
 		}
 
-		all.Items, all.ListMeta = append(all.Items, list.Items...), list.ListMeta
+		all.Items = append(all.Items, list.Items...)
+		all.ListMeta = list.ListMeta
 
 		if options.Continue = list.Continue; options.Continue == "" {
 			return all, nil

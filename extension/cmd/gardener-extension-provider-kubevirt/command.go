@@ -81,10 +81,13 @@ func newOptions() *options {
 		general: &controllercmd.GeneralOptions{},
 		rest:    &controllercmd.RESTOptions{},
 		manager: &controllercmd.ManagerOptions{
-			LeaderElection: true, LeaderElectionID: controllercmd.LeaderElectionNameID(kubevirt.Name),
+			LeaderElection:          true,
+			LeaderElectionID:        controllercmd.LeaderElectionNameID(kubevirt.Name),
 			LeaderElectionNamespace: os.Getenv("LEADER_ELECTION_NAMESPACE"),
-			WebhookServerPort:       443, WebhookCertDir: "/tmp/gardener-extensions-cert",
-			MetricsBindAddress: ":8080", HealthBindAddress: ":8081",
+			WebhookServerPort:       443,
+			WebhookCertDir:          "/tmp/gardener-extensions-cert",
+			MetricsBindAddress:      ":8080",
+			HealthBindAddress:       ":8081",
 		},
 		reconciler:     &controllercmd.ReconcilerOptions{},
 		infrastructure: &controllercmd.ControllerOptions{MaxConcurrentReconciles: reconciles},
@@ -94,7 +97,9 @@ func newOptions() *options {
 		healthCheck:    &controllercmd.ControllerOptions{MaxConcurrentReconciles: healthChecks},
 		servers:        &kubevirt.ServerOptions{},
 		heartbeat: &heartbeatcmd.Options{
-			ExtensionName: kubevirt.Name, RenewIntervalSeconds: 30, Namespace: os.Getenv("LEADER_ELECTION_NAMESPACE"),
+			ExtensionName:        kubevirt.Name,
+			RenewIntervalSeconds: 30,
+			Namespace:            os.Getenv("LEADER_ELECTION_NAMESPACE"),
 		},
 	}
 
@@ -157,12 +162,15 @@ func newCommand() *cobra.Command {
 func (o *options) run(ctx context.Context) error {
 	// Gardener's library writes the objects of a Worker in parallel.
 	config := o.rest.Completed().Config
-	config.QPS, config.Burst = 100, 130
+	config.QPS = 100
+	config.Burst = 130
 
 	managerConfig := o.manager.Completed()
 	managerOptions := withSmallCache(managerConfig.Options())
 	managerOptions.WebhookServer = server.New(webhook.Options{
-		Host: managerConfig.WebhookServerHost, Port: managerConfig.WebhookServerPort, CertDir: managerConfig.WebhookCertDir,
+		Host:    managerConfig.WebhookServerHost,
+		Port:    managerConfig.WebhookServerPort,
+		CertDir: managerConfig.WebhookCertDir,
 	})
 
 	var err error
@@ -221,7 +229,10 @@ func (o *options) addGarden(mgr manager.Manager) error {
 		return fmt.Errorf("read kubeconfig of the garden cluster: %w", err)
 	}
 
-	if o.garden, err = cluster.New(config, func(c *cluster.Options) { c.Scheme, c.Logger = kubernetes.GardenScheme, mgr.GetLogger() }); err != nil {
+	if o.garden, err = cluster.New(config, func(c *cluster.Options) {
+		c.Scheme = kubernetes.GardenScheme
+		c.Logger = mgr.GetLogger()
+	}); err != nil {
 		return fmt.Errorf("create client of the garden cluster: %w", err)
 	}
 

@@ -13,7 +13,9 @@ import (
 )
 
 func newCommand(log logr.Logger) *cobra.Command {
-	folder, ports, servers := mount.Path, providerproxy.Ports{}, kubevirt.ServerOptions{}
+	folder := mount.Path
+	ports := providerproxy.Ports{}
+	servers := kubevirt.ServerOptions{}
 	cmd := &cobra.Command{
 		Use:   "kubevirt-provider-proxy",
 		Short: "Forward the requests of a control plane's program to the provider cluster, and bound its responses.",

@@ -33,7 +33,8 @@ func known() map[gardencorev1beta1.ErrorCode]func(string) bool {
 
 	for code, tokens := range reasons.GardenerCodes() {
 		// The driver writes a token in front of its message.
-		token, other := regexp.MustCompile(`\b(`+strings.Join(tokens, "|")+`): `), matches[gardencorev1beta1.ErrorCode(code)]
+		token := regexp.MustCompile(`\b(` + strings.Join(tokens, "|") + `): `)
+		other := matches[gardencorev1beta1.ErrorCode(code)]
 		matches[gardencorev1beta1.ErrorCode(code)] = func(text string) bool {
 			return token.MatchString(text) || other != nil && other(text)
 		}

@@ -58,8 +58,9 @@ type credentials struct {
 // read reads the Secrets in the seed.
 func (m *Manager) read(ctx context.Context, i Identity) (*credentials, error) {
 	c := &credentials{
-		seed: m.Seed, namespace: m.ProviderNamespace,
-		secret: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: SecretName(i.Program)}},
+		seed:      m.Seed,
+		namespace: m.ProviderNamespace,
+		secret:    &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: SecretName(i.Program)}},
 	}
 	if err := m.Seed.Get(ctx, client.ObjectKeyFromObject(c.secret), c.secret); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("get Secret %s: %w", c.secret.Name, err)
@@ -105,14 +106,18 @@ func (c *credentials) isCurrent(account types.UID) bool {
 // write writes the Secret with a token of an account.
 func (c *credentials) write(ctx context.Context, t *token) error {
 	return c.writeSecret(ctx, c.kubeconfig, t.text, map[string]string{
-		annotationRenew: t.renewAt.UTC().Format(time.RFC3339), annotationAccount: string(t.account),
+		annotationRenew:   t.renewAt.UTC().Format(time.RFC3339),
+		annotationAccount: string(t.account),
 	})
 }
 
 // writeGiven writes the Secret with the credentials of the shoot.
 func (c *credentials) writeGiven(ctx context.Context) error {
 	user := &clientcmdapi.AuthInfo{
-		ClientCertificateData: c.given.CertData, ClientKeyData: c.given.KeyData, Username: c.given.Username, Password: c.given.Password,
+		ClientCertificateData: c.given.CertData,
+		ClientKeyData:         c.given.KeyData,
+		Username:              c.given.Username,
+		Password:              c.given.Password,
 	}
 	if c.given.BearerToken != "" {
 		user.TokenFile = mount.TokenFile

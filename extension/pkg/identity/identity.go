@@ -151,7 +151,9 @@ func (m *Manager) ensureAccount(ctx context.Context, i Identity, c *credentials)
 // meta returns the name and the labels of the objects of an identity in the provider cluster.
 func (m *Manager) meta(i Identity) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: m.ProviderNamespace, Name: m.TechnicalID + "-" + i.Program, Labels: m.owner().Labels(),
+		Namespace: m.ProviderNamespace,
+		Name:      m.TechnicalID + "-" + i.Program,
+		Labels:    m.owner().Labels(),
 	}
 }
 

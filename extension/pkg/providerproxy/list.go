@@ -94,8 +94,10 @@ func (p *reader) list(to *target, r *http.Request, slot *transport.ReadSlot) (*h
 // join reads all pages, and returns their objects in one. If the server refuses a page, this is the
 // response: the program begins again.
 func (l *list) join() (*http.Response, error) {
-	objects, here := []json.RawMessage{}, ""
-	size, before := 0, l.slot.Cost()
+	objects := []json.RawMessage{}
+	here := ""
+	size := 0
+	before := l.slot.Cost()
 
 	for range maxPages {
 		response, body, err := l.fetch(here)
@@ -135,7 +137,8 @@ func (l *list) fetch(here string) (*http.Response, []byte, error) {
 }
 
 func (l *list) pageAt(here string) *http.Request {
-	r, address := *l.request, *l.request.URL
+	r := *l.request
+	address := *l.request.URL
 
 	query := address.Query()
 	query.Set("limit", strconv.Itoa(l.limit))
@@ -161,7 +164,8 @@ func pageIn(response *http.Response, body []byte) (page, bool) {
 
 // text returns the text of a list with the objects of all its pages, without a copy of them.
 func text(last page, objects []json.RawMessage) io.Reader {
-	last.Items, last.Metadata.Continue = []json.RawMessage{}, ""
+	last.Items = []json.RawMessage{}
+	last.Metadata.Continue = ""
 
 	head, err := json.Marshal(last)
 	if err != nil {

@@ -34,17 +34,25 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, err error) {
 // statusOf returns the response for an error.
 func statusOf(err error) *metav1.Status {
 	status := &metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
-		Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure,
+		Code:     http.StatusServiceUnavailable,
+		Reason:   metav1.StatusReasonServiceUnavailable,
 	}
 
 	switch bound, excess := transport.ExceededBound(err); {
 	case excess:
-		status.Code, status.Reason, status.Message = http.StatusBadGateway, metav1.StatusReasonInternalError, bound
+		status.Code = http.StatusBadGateway
+		status.Reason = metav1.StatusReasonInternalError
+		status.Message = bound
 	case errors.Is(err, errListTooLarge):
-		status.Code, status.Reason, status.Message = http.StatusBadGateway, metav1.StatusReasonInternalError, errListTooLarge.Error()
+		status.Code = http.StatusBadGateway
+		status.Reason = metav1.StatusReasonInternalError
+		status.Message = errListTooLarge.Error()
 	case errors.Is(err, context.DeadlineExceeded):
-		status.Code, status.Reason, status.Message = http.StatusGatewayTimeout, metav1.StatusReasonTimeout, transport.Failure(err)
+		status.Code = http.StatusGatewayTimeout
+		status.Reason = metav1.StatusReasonTimeout
+		status.Message = transport.Failure(err)
 	default:
 		status.Message = transport.Failure(err)
 	}

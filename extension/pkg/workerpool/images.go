@@ -63,7 +63,10 @@ func imageInProfile(profile *api.CloudProfileConfig, p *Pool, definitions []gard
 		// A version with flavors has its sources there, and they need capabilities.
 		if len(v.CapabilityFlavors) == 0 && ptr.Deref(v.Architecture, v1beta1constants.ArchitectureAMD64) == p.GuestArchitecture {
 			return &api.MachineImage{
-				Name: p.MachineImage.Name, Version: p.MachineImage.Version, Source: &v.ImageSource, Architecture: &p.GuestArchitecture,
+				Name:         p.MachineImage.Name,
+				Version:      p.MachineImage.Version,
+				Source:       &v.ImageSource,
+				Architecture: &p.GuestArchitecture,
 			}
 		}
 	}
@@ -93,7 +96,9 @@ func flavorOf(versions []*api.MachineImageVersion, p *Pool, definitions []garden
 	}
 
 	return &api.MachineImage{
-		Name: p.MachineImage.Name, Version: p.MachineImage.Version, Source: &best.ImageSource,
+		Name:         p.MachineImage.Name,
+		Version:      p.MachineImage.Version,
+		Source:       &best.ImageSource,
 		Capabilities: gardencorev1beta1.GetCapabilitiesWithAppliedDefaults(best.Capabilities, definitions),
 	}
 }

@@ -74,7 +74,10 @@ type Volume struct {
 // the path. A pool with errors cannot be used.
 func (s *Shoot) Pool(given extensionsv1alpha1.WorkerPool, path *field.Path) (*Pool, field.ErrorList) {
 	p := &Pool{
-		WorkerPool: given, shoot: s, path: path, GuestArchitecture: ptr.Deref(given.Architecture, v1beta1constants.ArchitectureAMD64),
+		WorkerPool:        given,
+		shoot:             s,
+		path:              path,
+		GuestArchitecture: ptr.Deref(given.Architecture, v1beta1constants.ArchitectureAMD64),
 	}
 
 	errs := api.Decode(given.ProviderConfig, p.path.Child("providerConfig"), &p.Config)

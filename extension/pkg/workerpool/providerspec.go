@@ -133,7 +133,8 @@ func (p *Pool) rootVolume() providerspec.RootVolume {
 	}
 
 	root := dataVolume(p.Root)
-	root.Source, root.SourceRef = image.Source, image.SourceRef
+	root.Source = image.Source
+	root.SourceRef = image.SourceRef
 
 	if image.SourceURL != "" {
 		root.Source = &cdiv1beta1.DataVolumeSource{HTTP: &cdiv1beta1.DataVolumeSourceHTTP{URL: image.SourceURL}}
@@ -148,8 +149,10 @@ func (p *Pool) additionalVolumes() []providerspec.AdditionalVolume {
 	var volumes []providerspec.AdditionalVolume
 
 	for _, v := range p.Data {
-		blank, block := dataVolume(v), corev1.PersistentVolumeBlock
-		blank.Source, blank.Storage.VolumeMode = &cdiv1beta1.DataVolumeSource{Blank: &cdiv1beta1.DataVolumeBlankImage{}}, &block
+		blank := dataVolume(v)
+		block := corev1.PersistentVolumeBlock
+		blank.Source = &cdiv1beta1.DataVolumeSource{Blank: &cdiv1beta1.DataVolumeBlankImage{}}
+		blank.Storage.VolumeMode = &block
 
 		volumes = append(volumes, providerspec.AdditionalVolume{Name: v.Name, DataVolume: &blank})
 	}
@@ -210,7 +213,8 @@ func (p *Pool) template() (*providerspec.VirtualMachineTemplate, field.ErrorList
 
 // hardwareOf returns the settings of a machine type as a partial VirtualMachine.
 func hardwareOf(t *api.MachineType) map[string]any {
-	devices, spec := map[string]any{}, map[string]any{}
+	devices := map[string]any{}
+	spec := map[string]any{}
 
 	if len(t.GPUs) > 0 {
 		devices["gpus"] = t.GPUs

@@ -94,7 +94,8 @@ func (d *demo) controlPlane(ctx context.Context) ([]string, error) {
 }
 
 func (d *demo) machineResources(ctx context.Context) ([]string, error) {
-	deployments, machines := &machinev1alpha1.MachineDeploymentList{}, &machinev1alpha1.MachineList{}
+	deployments := &machinev1alpha1.MachineDeploymentList{}
+	machines := &machinev1alpha1.MachineList{}
 	for _, list := range []client.ObjectList{deployments, machines} {
 		if err := d.seed.Client.List(ctx, list, client.InNamespace(d.shoot.Namespace)); err != nil {
 			return nil, err

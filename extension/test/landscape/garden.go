@@ -41,7 +41,9 @@ func newReferences(garden client.Client) references {
 // protect keeps CloudProfiles, bindings and their Secrets until no Shoot uses them, and labels the
 // Secrets. The label makes the API server call the webhook of the admission.
 func (r references) protect(ctx context.Context, report func(format string, args ...any)) error {
-	bindings, secretBindings, profiles := &securityv1alpha1.CredentialsBindingList{}, &gardencorev1beta1.SecretBindingList{}, &gardencorev1beta1.CloudProfileList{} //nolint:staticcheck // deprecated, but still in use
+	bindings := &securityv1alpha1.CredentialsBindingList{}
+	secretBindings := &gardencorev1beta1.SecretBindingList{}
+	profiles := &gardencorev1beta1.CloudProfileList{} //nolint:staticcheck // deprecated, but still in use
 
 	for _, list := range []client.ObjectList{bindings, secretBindings, profiles} {
 		if err := r.garden.List(ctx, list); err != nil {

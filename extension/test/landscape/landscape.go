@@ -74,7 +74,10 @@ func (l *landscape) prepare(ctx context.Context) error {
 	s.Status.Gardener = identity()
 	s.Status.ObservedGeneration = s.Generation
 	s.Status.LastOperation = &gardencorev1beta1.LastOperation{
-		Type: gardencorev1beta1.LastOperationTypeReconcile, State: gardencorev1beta1.LastOperationStateSucceeded, Progress: 100, LastUpdateTime: metav1.Now(),
+		Type:           gardencorev1beta1.LastOperationTypeReconcile,
+		State:          gardencorev1beta1.LastOperationStateSucceeded,
+		Progress:       100,
+		LastUpdateTime: metav1.Now(),
 	}
 	s.Status.Conditions = seedConditions()
 
@@ -88,7 +91,8 @@ func (l *landscape) prepare(ctx context.Context) error {
 // removePolicies deletes the admission policies for accounts of machines, which the lab has created. The admin applies
 // them (kubernetes/provider-cluster).
 func (l *landscape) removePolicies(ctx context.Context) error {
-	policies, bindings := &admissionregistrationv1.ValidatingAdmissionPolicyList{}, &admissionregistrationv1.ValidatingAdmissionPolicyBindingList{}
+	policies := &admissionregistrationv1.ValidatingAdmissionPolicyList{}
+	bindings := &admissionregistrationv1.ValidatingAdmissionPolicyBindingList{}
 
 	for _, list := range []client.ObjectList{policies, bindings} {
 		if err := l.seed.Provider.List(ctx, list); err != nil {
@@ -122,8 +126,12 @@ func (l *landscape) removePolicies(ctx context.Context) error {
 func seedConditions() (conditions []gardencorev1beta1.Condition) {
 	for _, kind := range []gardencorev1beta1.ConditionType{gardencorev1beta1.GardenletReady, gardencorev1beta1.SeedExtensionsReady} {
 		conditions = append(conditions, gardencorev1beta1.Condition{
-			Type: kind, Status: gardencorev1beta1.ConditionTrue, Reason: "Landscape", Message: "The landscape acts for gardenlet.",
-			LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
+			Type:               kind,
+			Status:             gardencorev1beta1.ConditionTrue,
+			Reason:             "Landscape",
+			Message:            "The landscape acts for gardenlet.",
+			LastTransitionTime: metav1.Now(),
+			LastUpdateTime:     metav1.Now(),
 		})
 	}
 
@@ -164,7 +172,8 @@ func (l *landscape) run(ctx context.Context) {
 func (l *landscape) repeat(ctx context.Context, c component) {
 	const every = time.Second
 
-	report, last := l.reporter(c.name), ""
+	report := l.reporter(c.name)
+	last := ""
 
 	for {
 		err := c.act(ctx)

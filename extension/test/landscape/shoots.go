@@ -82,7 +82,8 @@ func (l *landscape) postpone(ctx context.Context, s, other *gardencorev1beta1.Sh
 // operate runs the operation that a Shoot needs, and reports it in the Shoot's status. Errors of the operation are
 // errors of the Shoot.
 func (l *landscape) operate(ctx context.Context, s *gardencorev1beta1.Shoot) error {
-	key, kind := client.ObjectKeyFromObject(s), v1beta1helper.ComputeOperationType(s.ObjectMeta, s.Status.LastOperation)
+	key := client.ObjectKeyFromObject(s)
+	kind := v1beta1helper.ComputeOperationType(s.ObjectMeta, s.Status.LastOperation)
 	report := l.reporter("gardenlet")
 
 	if current := l.current(); current != nil && current.key == key && current.deleted && s.DeletionTimestamp != nil {
@@ -253,7 +254,8 @@ func (l *landscape) checkHealth(ctx context.Context) error {
 		}
 
 		if condition.Status == gardencorev1beta1.ConditionTrue {
-			condition.Reason, condition.Message = "Healthy", "The extension reports no problem."
+			condition.Reason = "Healthy"
+			condition.Message = "The extension reports no problem."
 		}
 
 		if condition.Status != gardencorev1beta1.ConditionUnknown {

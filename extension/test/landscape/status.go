@@ -38,7 +38,10 @@ func due(s *gardencorev1beta1.Shoot, now time.Time) bool {
 // pending reports that a Shoot waits.
 func pending(status *gardencorev1beta1.ShootStatus, description string) {
 	status.LastOperation = &gardencorev1beta1.LastOperation{
-		Type: gardencorev1beta1.LastOperationTypeCreate, State: gardencorev1beta1.LastOperationStatePending, Description: description, LastUpdateTime: metav1.Now(),
+		Type:           gardencorev1beta1.LastOperationTypeCreate,
+		State:          gardencorev1beta1.LastOperationStatePending,
+		Description:    description,
+		LastUpdateTime: metav1.Now(),
 	}
 }
 
@@ -57,7 +60,10 @@ func begin(status *gardencorev1beta1.ShootStatus, s *gardencorev1beta1.Shoot, ki
 	status.ObservedGeneration = s.Generation
 	status.SeedName = s.Spec.SeedName
 	status.LastOperation = &gardencorev1beta1.LastOperation{
-		Type: kind, State: gardencorev1beta1.LastOperationStateProcessing, Description: description, LastUpdateTime: metav1.Now(),
+		Type:           kind,
+		State:          gardencorev1beta1.LastOperationStateProcessing,
+		Description:    description,
+		LastUpdateTime: metav1.Now(),
 	}
 }
 
@@ -92,7 +98,11 @@ func succeed(status *gardencorev1beta1.ShootStatus) {
 
 	status.LastErrors = nil
 	status.LastOperation = &gardencorev1beta1.LastOperation{
-		Type: status.LastOperation.Type, State: gardencorev1beta1.LastOperationStateSucceeded, Progress: 100, Description: description, LastUpdateTime: metav1.Now(),
+		Type:           status.LastOperation.Type,
+		State:          gardencorev1beta1.LastOperationStateSucceeded,
+		Progress:       100,
+		Description:    description,
+		LastUpdateTime: metav1.Now(),
 	}
 }
 

@@ -40,7 +40,9 @@ func ReachesIstio(t *testing.T, template *corev1.PodTemplateSpec) bool {
 	).Build()
 
 	_, err := (&networkpolicy.Reconciler{
-		TargetClient: seed, Config: resourcemanagerconfigv1alpha1.NetworkPolicyControllerConfig{}, Recorder: &events.FakeRecorder{},
+		TargetClient: seed,
+		Config:       resourcemanagerconfigv1alpha1.NetworkPolicyControllerConfig{},
+		Recorder:     &events.FakeRecorder{},
 	}).Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(gateway)})
 	require.NoError(t, err)
 
@@ -60,11 +62,15 @@ func ReachesIstio(t *testing.T, template *corev1.PodTemplateSpec) bool {
 // (pkg/component/networking/istio/charts/istio/istio-ingress/templates/service.yaml).
 func istioService() *corev1.Service {
 	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: istioNamespace, Name: "istio-ingressgateway", Annotations: map[string]string{
-			"networking.resources.gardener.cloud/namespace-selectors": `[{"matchLabels":{"gardener.cloud/role":"extension"}},{"matchLabels":{"gardener.cloud/role":"shoot"}},` +
-				`{"matchLabels":{"kubernetes.io/metadata.name":"garden"}}]`,
-			"networking.resources.gardener.cloud/pod-label-selector-namespace-alias": "all-istio-ingresses",
-		}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: istioNamespace,
+			Name:      "istio-ingressgateway",
+			Annotations: map[string]string{
+				"networking.resources.gardener.cloud/namespace-selectors": `[{"matchLabels":{"gardener.cloud/role":"extension"}},{"matchLabels":{"gardener.cloud/role":"shoot"}},` +
+					`{"matchLabels":{"kubernetes.io/metadata.name":"garden"}}]`,
+				"networking.resources.gardener.cloud/pod-label-selector-namespace-alias": "all-istio-ingresses",
+			},
+		},
 		Spec: corev1.ServiceSpec{
 			Selector: map[string]string{"app": "istio-ingressgateway"},
 			Ports:    []corev1.ServicePort{{Port: 443, TargetPort: intstr.FromInt32(istioPort), Protocol: corev1.ProtocolTCP}},

@@ -30,7 +30,8 @@ const (
 // AdmissionLease returns the Lease of the admission's leader.
 func AdmissionLease() *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-		Namespace: v1beta1constants.GardenNamespace, Name: "admission-kubevirt-leader-election",
+		Namespace: v1beta1constants.GardenNamespace,
+		Name:      "admission-kubevirt-leader-election",
 	}}
 }
 

@@ -53,7 +53,8 @@ func (s *Seed) Adopt(ctx context.Context, key client.ObjectKey) (*Shoot, error) 
 	}
 
 	before = shoot.Object.DeepCopy()
-	shoot.Object.Status.TechnicalID, shoot.Object.Status.UID = shoot.Namespace, shoot.Object.UID
+	shoot.Object.Status.TechnicalID = shoot.Namespace
+	shoot.Object.Status.UID = shoot.Object.UID
 
 	if err := s.Garden.Status().Patch(ctx, shoot.Object, client.MergeFrom(before)); err != nil {
 		return nil, fmt.Errorf("write the technical ID and the UID: %w", err)

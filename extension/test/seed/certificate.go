@@ -21,7 +21,11 @@ func writeServingCertificate(folder, name string, dnsNames ...string) (ca []byte
 	}
 
 	serving, err := (&secrets.CertificateSecretConfig{
-		Name: name, CommonName: name, CertType: secrets.ServerCert, DNSNames: dnsNames, SigningCA: authority,
+		Name:       name,
+		CommonName: name,
+		CertType:   secrets.ServerCert,
+		DNSNames:   dnsNames,
+		SigningCA:  authority,
 	}).GenerateCertificate()
 	if err != nil {
 		return nil, fmt.Errorf("generate a serving certificate: %w", err)

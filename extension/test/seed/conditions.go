@@ -86,7 +86,11 @@ func (s *Shoot) extensionConditions(ctx context.Context, kind gardencorev1beta1.
 			for _, c := range object.GetExtensionStatus().GetConditions() {
 				if c.Type == kind {
 					found = append(found, checker.ExtensionCondition{
-						Condition: c, ExtensionType: name, ExtensionName: object.GetName(), ExtensionNamespace: s.Namespace, LastHeartbeatTime: lease.Spec.RenewTime,
+						Condition:          c,
+						ExtensionType:      name,
+						ExtensionName:      object.GetName(),
+						ExtensionNamespace: s.Namespace,
+						LastHeartbeatTime:  lease.Spec.RenewTime,
 					})
 				}
 			}

@@ -25,8 +25,12 @@ func (s *Shoot) ControlPlane(ctx context.Context) (controlplane.Interface, error
 	}
 
 	return controlplane.New(log, s.seed.Client, &controlplane.Values{
-		Namespace: s.Namespace, Name: s.Object.Name, Type: providerType, Region: s.Object.Spec.Region,
-		ProviderConfig: s.Object.Spec.Provider.ControlPlaneConfig, InfrastructureProviderStatus: infra.Status.ProviderStatus,
+		Namespace:                    s.Namespace,
+		Name:                         s.Object.Name,
+		Type:                         providerType,
+		Region:                       s.Object.Spec.Region,
+		ProviderConfig:               s.Object.Spec.Provider.ControlPlaneConfig,
+		InfrastructureProviderStatus: infra.Status.ProviderStatus,
 	}, waitInterval, controlplane.DefaultSevereThreshold, controlplane.DefaultTimeout), nil
 }
 
@@ -116,9 +120,11 @@ func (s *Seed) reportDeployment(ctx context.Context, d *appsv1.Deployment, start
 
 // statusOf returns the status that the controllers of a seed write.
 func statusOf(d *appsv1.Deployment, starts bool) appsv1.DeploymentStatus {
-	ready, available := ptr.Deref(d.Spec.Replicas, 1), corev1.ConditionTrue
+	ready := ptr.Deref(d.Spec.Replicas, 1)
+	available := corev1.ConditionTrue
 	if !starts {
-		ready, available = 0, corev1.ConditionFalse
+		ready = 0
+		available = corev1.ConditionFalse
 	}
 
 	progress := appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue}
@@ -127,8 +133,12 @@ func statusOf(d *appsv1.Deployment, starts bool) appsv1.DeploymentStatus {
 	}
 
 	return appsv1.DeploymentStatus{
-		ObservedGeneration: d.Generation, Replicas: ready, UpdatedReplicas: ready, ReadyReplicas: ready, AvailableReplicas: ready,
-		Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: available}, progress},
+		ObservedGeneration: d.Generation,
+		Replicas:           ready,
+		UpdatedReplicas:    ready,
+		ReadyReplicas:      ready,
+		AvailableReplicas:  ready,
+		Conditions:         []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: available}, progress},
 	}
 }
 
@@ -142,7 +152,8 @@ func (s *Seed) volumesExist(ctx context.Context, namespace string, volumes []cor
 			sources = v.Projected.Sources
 		case v.Secret != nil:
 			sources = []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
-				LocalObjectReference: corev1.LocalObjectReference{Name: v.Secret.SecretName}, Items: v.Secret.Items,
+				LocalObjectReference: corev1.LocalObjectReference{Name: v.Secret.SecretName},
+				Items:                v.Secret.Items,
 			}}}
 		case v.ConfigMap != nil:
 			sources = []corev1.VolumeProjection{{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: v.ConfigMap.LocalObjectReference}}}

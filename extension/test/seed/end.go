@@ -223,7 +223,9 @@ func (s *Shoot) shallowDelete(ctx context.Context) error {
 // Restore takes the shoot over from its state.
 func (s *Shoot) Restore(ctx context.Context, state *gardencorev1beta1.ShootState) error {
 	s.Object.Status.LastOperation = &gardencorev1beta1.LastOperation{
-		Type: gardencorev1beta1.LastOperationTypeRestore, State: gardencorev1beta1.LastOperationStateProcessing, LastUpdateTime: metav1.Now(),
+		Type:           gardencorev1beta1.LastOperationTypeRestore,
+		State:          gardencorev1beta1.LastOperationStateProcessing,
+		LastUpdateTime: metav1.Now(),
 	}
 
 	if err := s.prepare(ctx); err != nil {

@@ -60,11 +60,14 @@ func (s *Seed) startInstalled(ctx context.Context, deployment *appsv1.Deployment
 		return nil, "", err
 	}
 
-	health, webhooks := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[2])
+	health := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	webhooks := fmt.Sprintf("127.0.0.1:%d", ports[2])
 
 	// Of repeated flags, the last is effective.
 	p, err := s.group.Start(process.Spec{
-		Name: deployment.Name, Path: program.path, Env: env,
+		Name: deployment.Name,
+		Path: program.path,
+		Env:  env,
 		Args: append(deployment.Spec.Template.Spec.Containers[0].Args,
 			"--kubeconfig="+kubeconfig,
 			"--"+kubevirt.FlagAllowInternalServers, // The provider cluster is on the loopback interface.

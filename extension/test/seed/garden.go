@@ -56,17 +56,22 @@ func (s *Seed) startGarden(ctx context.Context) error {
 	}
 
 	// An orderly shutdown waits a minute for the watches of the API server that aggregates it.
-	server, err := s.group.Start(process.Spec{Name: gardenerAPIServer, Path: s.state.GardenerAPIServer, Kill: true, Args: []string{
-		"--bind-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", ports[0]),
-		"--tls-cert-file=" + filepath.Join(folder, "tls.crt"),
-		"--tls-private-key-file=" + filepath.Join(folder, "tls.key"),
-		"--etcd-servers=" + s.state.ControlEtcd,
-		"--cluster-identity=lab",
-		"--authentication-kubeconfig=" + s.gardenKubeconfig,
-		"--authorization-kubeconfig=" + s.gardenKubeconfig,
-		"--kubeconfig=" + s.gardenKubeconfig,
-	}})
+	server, err := s.group.Start(process.Spec{
+		Name: gardenerAPIServer,
+		Path: s.state.GardenerAPIServer,
+		Kill: true,
+		Args: []string{
+			"--bind-address=127.0.0.1",
+			fmt.Sprintf("--secure-port=%d", ports[0]),
+			"--tls-cert-file=" + filepath.Join(folder, "tls.crt"),
+			"--tls-private-key-file=" + filepath.Join(folder, "tls.key"),
+			"--etcd-servers=" + s.state.ControlEtcd,
+			"--cluster-identity=lab",
+			"--authentication-kubeconfig=" + s.gardenKubeconfig,
+			"--authorization-kubeconfig=" + s.gardenKubeconfig,
+			"--kubeconfig=" + s.gardenKubeconfig,
+		},
+	})
 	if err != nil {
 		return err
 	}
@@ -91,9 +96,15 @@ func (s *Seed) aggregate(ctx context.Context, port int, ca []byte) error {
 			ObjectMeta: metav1.ObjectMeta{Name: group.Version + "." + group.Group},
 			Spec: apiregistrationv1.APIServiceSpec{
 				Service: &apiregistrationv1.ServiceReference{
-					Namespace: service.Namespace, Name: service.Name, Port: ptr.To(int32(port)),
+					Namespace: service.Namespace,
+					Name:      service.Name,
+					Port:      ptr.To(int32(port)),
 				},
-				Group: group.Group, Version: group.Version, GroupPriorityMinimum: 1000, VersionPriority: 10, CABundle: ca,
+				Group:                group.Group,
+				Version:              group.Version,
+				GroupPriorityMinimum: 1000,
+				VersionPriority:      10,
+				CABundle:             ca,
 			},
 		})
 	}
@@ -173,7 +184,8 @@ func (s *Seed) Apply(ctx context.Context, manifest []byte) error {
 
 	var output bytes.Buffer
 
-	command.Stdin, command.Stderr = bytes.NewReader(manifest), &output
+	command.Stdin = bytes.NewReader(manifest)
+	command.Stderr = &output
 
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("kubectl apply: %w: %s", err, strings.TrimSpace(output.String()))

@@ -132,11 +132,15 @@ func podOf(d *appsv1.Deployment, number int) *corev1.Pod {
 	template := d.Spec.Template.DeepCopy()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: d.Namespace, Name: fmt.Sprintf("%s-%d", d.Name, number), Labels: template.Labels, Annotations: template.Annotations,
+			Namespace:   d.Namespace,
+			Name:        fmt.Sprintf("%s-%d", d.Name, number),
+			Labels:      template.Labels,
+			Annotations: template.Annotations,
 		},
 		Spec: template.Spec,
 	}
-	pod.Spec.SchedulerName, pod.Spec.PriorityClassName = "none", ""
+	pod.Spec.SchedulerName = "none"
+	pod.Spec.PriorityClassName = ""
 
 	return pod
 }
@@ -156,8 +160,11 @@ func (p *installedPods) reportPod(ctx context.Context, pod *corev1.Pod, ready bo
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name: container.Name, Image: container.Image, Ready: ready, Started: ptr.To(true),
-		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}},
+		Name:    container.Name,
+		Image:   container.Image,
+		Ready:   ready,
+		Started: ptr.To(true),
+		State:   corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}},
 	}}
 
 	return p.seed.Client.Status().Update(ctx, pod)

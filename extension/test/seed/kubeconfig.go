@@ -167,7 +167,10 @@ func (s *Seed) awaitPermission(ctx context.Context, a Account) error {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: a.username(),
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: "create", Group: kubevirtv1.GroupVersion.Group, Resource: "virtualmachines", Namespace: a.namespace,
+				Verb:      "create",
+				Group:     kubevirtv1.GroupVersion.Group,
+				Resource:  "virtualmachines",
+				Namespace: a.namespace,
 			},
 		}}
 		err := s.Provider.Create(ctx, review)

@@ -23,9 +23,11 @@ type programs struct{ folder, lab, driver, extension, admission string }
 // build builds the programs into a folder.
 func build(ctx context.Context, into string, progress io.Writer) (programs, error) {
 	p := programs{
-		folder: into,
-		lab:    filepath.Join(into, "lab"), driver: filepath.Join(into, "machine-controller"),
-		extension: filepath.Join(into, "gardener-extension-provider-kubevirt"), admission: filepath.Join(into, "gardener-extension-admission-kubevirt"),
+		folder:    into,
+		lab:       filepath.Join(into, "lab"),
+		driver:    filepath.Join(into, "machine-controller"),
+		extension: filepath.Join(into, "gardener-extension-provider-kubevirt"),
+		admission: filepath.Join(into, "gardener-extension-admission-kubevirt"),
 	}
 
 	for _, target := range []struct{ name, module, output, pkg string }{
@@ -52,7 +54,9 @@ func root() string {
 
 func run(ctx context.Context, output io.Writer, folder, program string, args ...string) error {
 	command := exec.CommandContext(ctx, program, args...)
-	command.Dir, command.Stdout, command.Stderr = folder, output, output
+	command.Dir = folder
+	command.Stdout = output
+	command.Stderr = output
 	// An interrupted program ends its own children, which write to the output too.
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = stopTimeout

@@ -82,7 +82,8 @@ func (s *Seed) provideLoadBalancers(ctx context.Context, namespace string) error
 // cloudControllerManager reads the configuration of a Deployment; it returns nil while its objects are
 // being deleted.
 func (s *Seed) cloudControllerManager(ctx context.Context, deployment *appsv1.Deployment) (*cloudControllerManager, error) {
-	config, secret := &corev1.ConfigMap{}, &corev1.Secret{}
+	config := &corev1.ConfigMap{}
+	secret := &corev1.Secret{}
 	for name, object := range map[string]client.Object{"cloud-provider-config": config, "provider-cluster-cloud-controller-manager": secret} {
 		if err := s.watched.Get(ctx, client.ObjectKey{Namespace: deployment.Namespace, Name: name}, object); err != nil {
 			return nil, client.IgnoreNotFound(err)
@@ -100,7 +101,8 @@ func (s *Seed) cloudControllerManager(ctx context.Context, deployment *appsv1.De
 	}
 
 	for _, user := range kubeconfig.AuthInfos {
-		user.TokenFile, user.Token = "", string(secret.Data["token"])
+		user.TokenFile = ""
+		user.Token = string(secret.Data["token"])
 	}
 
 	provider, err := clientcmd.NewDefaultClientConfig(*kubeconfig, nil).ClientConfig()
@@ -198,13 +200,17 @@ func (c *cloudControllerManager) balancerOf(tenant *corev1.Service, key client.O
 	balancer := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Annotations: tenant.Annotations, Labels: c.config.InfraLabels},
 		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeLoadBalancer, ExternalTrafficPolicy: tenant.Spec.ExternalTrafficPolicy,
-			Selector: map[string]string{"cluster.x-k8s.io/role": "worker", "cluster.x-k8s.io/cluster-name": c.clusterName},
+			Type:                  corev1.ServiceTypeLoadBalancer,
+			ExternalTrafficPolicy: tenant.Spec.ExternalTrafficPolicy,
+			Selector:              map[string]string{"cluster.x-k8s.io/role": "worker", "cluster.x-k8s.io/cluster-name": c.clusterName},
 		},
 	}
 	for _, port := range tenant.Spec.Ports {
 		balancer.Spec.Ports = append(balancer.Spec.Ports, corev1.ServicePort{
-			Name: port.Name, Protocol: port.Protocol, Port: port.Port, TargetPort: intstr.FromInt32(port.NodePort),
+			Name:       port.Name,
+			Protocol:   port.Protocol,
+			Port:       port.Port,
+			TargetPort: intstr.FromInt32(port.NodePort),
 		})
 	}
 

@@ -15,7 +15,8 @@ func (s *Seed) Evaluate(ctx context.Context, objects []byte, args ...string) ([]
 	var complaint bytes.Buffer
 
 	command := exec.CommandContext(ctx, s.state.PromQL, args...)
-	command.Stdin, command.Stderr = bytes.NewReader(objects), &complaint
+	command.Stdin = bytes.NewReader(objects)
+	command.Stderr = &complaint
 
 	output, err := command.Output()
 	if err != nil {

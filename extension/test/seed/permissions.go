@@ -100,7 +100,8 @@ func (p *Permissions) add(r *request, roles map[string][]rbacv1.PolicyRule) {
 		resource += "/" + r.ObjectRef.Subresource
 	}
 
-	all, named := permission(r.Verb, resource, r.ObjectRef.APIGroup, ""), permission(r.Verb, resource, r.ObjectRef.APIGroup, r.ObjectRef.Name)
+	all := permission(r.Verb, resource, r.ObjectRef.APIGroup, "")
+	named := permission(r.Verb, resource, r.ObjectRef.APIGroup, r.ObjectRef.Name)
 
 	if r.Annotations["authorization.k8s.io/decision"] == "forbid" {
 		p.Denied.Insert(named + " " + r.URI)
@@ -125,7 +126,8 @@ func rolesOf(ctx context.Context, cluster client.Client, namespace, account stri
 	roles := map[string][]rbacv1.PolicyRule{}
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}
 
-	clusterBindings, bindings := &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleBindingList{}
+	clusterBindings := &rbacv1.ClusterRoleBindingList{}
+	bindings := &rbacv1.RoleBindingList{}
 	if err := cluster.List(ctx, clusterBindings); err != nil {
 		return nil, err
 	}

@@ -43,7 +43,8 @@ type kubelet struct {
 // runDeployment keeps the pod of the Deployment running until ctx ends, and then stops it.
 func (s *Seed) runDeployment(ctx context.Context, namespace string) (failed error) {
 	k := &kubelet{
-		seed: s, key: client.ObjectKey{Namespace: namespace, Name: v1beta1constants.DeploymentNameMachineControllerManager},
+		seed:   s,
+		key:    client.ObjectKey{Namespace: namespace, Name: v1beta1constants.DeploymentNameMachineControllerManager},
 		folder: filepath.Join(s.Folder, "pods", namespace),
 	}
 	defer func() { failed = errors.Join(failed, k.stop(ctx)) }()
@@ -190,7 +191,10 @@ func (k *kubelet) startContainer(ctx context.Context, container corev1.Container
 	}
 
 	p, err := k.seed.group.Start(process.Spec{
-		Name: k.key.Namespace + "-" + container.Name, Path: program.path, Args: program.args, Env: k.environment(container),
+		Name: k.key.Namespace + "-" + container.Name,
+		Path: program.path,
+		Args: program.args,
+		Env:  k.environment(container),
 	})
 	if err != nil {
 		return err

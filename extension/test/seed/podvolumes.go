@@ -58,7 +58,8 @@ func (k *kubelet) filesOf(ctx context.Context, volume corev1.Volume) (map[string
 		return k.filesOfSecrets(ctx, volume.Projected.Sources)
 	case volume.Secret != nil:
 		return k.filesOfSecrets(ctx, []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
-			LocalObjectReference: corev1.LocalObjectReference{Name: volume.Secret.SecretName}, Items: volume.Secret.Items,
+			LocalObjectReference: corev1.LocalObjectReference{Name: volume.Secret.SecretName},
+			Items:                volume.Secret.Items,
 		}}})
 	case volume.ConfigMap != nil:
 		return k.filesOfConfigMap(ctx, volume.ConfigMap.Name)

@@ -78,7 +78,10 @@ func WithoutExtension() Option { return func(s *Seed) { s.withoutExtension = tru
 // ReportErrors reports the errors of the shoots' pods to a function, instead of the writer for the progress and the
 // caller of StopPods: a landscape goes on after them, but a test must fail.
 func ReportErrors(report func(format string, args ...any)) Option {
-	return func(s *Seed) { s.report, s.reportsOnly = report, true }
+	return func(s *Seed) {
+		s.report = report
+		s.reportsOnly = true
+	}
 }
 
 // Start builds what it needs, and starts a lab, gardener-resource-managers, gardener-apiserver and the
@@ -185,7 +188,8 @@ func (s *Seed) connect() (err error) {
 			return err
 		}
 
-		(*c.config).QPS, (*c.config).Burst = 200, 400
+		(*c.config).QPS = 200
+		(*c.config).Burst = 400
 
 		if *c.client, err = client.New(*c.config, client.Options{Scheme: c.scheme}); err != nil {
 			return err
@@ -194,7 +198,8 @@ func (s *Seed) connect() (err error) {
 
 	// The API server for the shoots' Nodes is also that of the virtual garden cluster: like the API server of
 	// a garden, it accepts the tokens that gardener-resource-manager requests, and it is not that of the seed.
-	s.gardenConfig, s.gardenKubeconfig = s.targetConfig, s.state.TargetKubeconfig
+	s.gardenConfig = s.targetConfig
+	s.gardenKubeconfig = s.state.TargetKubeconfig
 
 	return nil
 }

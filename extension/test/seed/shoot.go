@@ -71,8 +71,13 @@ func (s *Seed) NewShoot(ctx context.Context, object *gardencorev1beta1.Shoot, pr
 	gardencorev1beta1.SetObjectDefaults_CloudProfile(profile)
 
 	shoot := &Shoot{
-		Object: object, Profile: profile, Namespace: object.Status.TechnicalID, ProviderNamespace: account.namespace, seed: s, account: account,
-		Repeats: func(error) {},
+		Object:            object,
+		Profile:           profile,
+		Namespace:         object.Status.TechnicalID,
+		ProviderNamespace: account.namespace,
+		seed:              s,
+		account:           account,
+		Repeats:           func(error) {},
 	}
 	if account == AccountForNamespaces() {
 		shoot.ProviderNamespace = shoot.Namespace
@@ -147,7 +152,8 @@ func (s *Shoot) RotateCredentials(ctx context.Context) error {
 		}
 	}
 
-	s.Kubeconfig, s.bound = kubeconfig, bound
+	s.Kubeconfig = kubeconfig
+	s.bound = bound
 
 	return nil
 }
@@ -192,7 +198,8 @@ func (s *Shoot) writeShootKubeconfig(ctx context.Context) error {
 func (s *Shoot) writeSecret(ctx context.Context, name string, labels map[string]string, data map[string][]byte) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}
 	_, err := controllerutils.GetAndCreateOrMergePatch(ctx, s.seed.Client, secret, func() error {
-		secret.Labels, secret.Data = labels, data
+		secret.Labels = labels
+		secret.Data = data
 
 		return nil
 	})
@@ -243,7 +250,10 @@ func (s *Shoot) Reconcile(ctx context.Context) error {
 func (s *Shoot) finish(ctx context.Context) error {
 	s.Object.Status.IsHibernated = s.hibernated()
 	s.Object.Status.LastOperation = &gardencorev1beta1.LastOperation{
-		Type: gardencorev1beta1.LastOperationTypeReconcile, State: gardencorev1beta1.LastOperationStateSucceeded, Progress: 100, LastUpdateTime: metav1.Now(),
+		Type:           gardencorev1beta1.LastOperationTypeReconcile,
+		State:          gardencorev1beta1.LastOperationStateSucceeded,
+		Progress:       100,
+		LastUpdateTime: metav1.Now(),
 	}
 
 	if err := s.Sync(ctx); err != nil {
@@ -262,8 +272,12 @@ func (s *Shoot) hibernated() bool {
 // Infrastructure returns gardenlet's deployer of the Infrastructure.
 func (s *Shoot) Infrastructure() infrastructure.Interface {
 	return infrastructure.New(log, s.seed.Client, &infrastructure.Values{
-		Namespace: s.Namespace, Name: s.Object.Name, Type: providerType, ProviderConfig: s.Object.Spec.Provider.InfrastructureConfig,
-		Region: s.Object.Spec.Region, AnnotateOperation: true,
+		Namespace:         s.Namespace,
+		Name:              s.Object.Name,
+		Type:              providerType,
+		ProviderConfig:    s.Object.Spec.Provider.InfrastructureConfig,
+		Region:            s.Object.Spec.Region,
+		AnnotateOperation: true,
 	}, waitInterval, infrastructure.DefaultSevereThreshold, infrastructure.DefaultTimeout)
 }
 
@@ -275,7 +289,10 @@ func (s *Shoot) awaitInfrastructure(ctx context.Context, infra infrastructure.In
 	}
 
 	s.Object.Status.Networking = &gardencorev1beta1.NetworkingStatus{
-		Nodes: infra.NodesCIDRs(), Pods: infra.PodsCIDRs(), Services: infra.ServicesCIDRs(), EgressCIDRs: infra.EgressCIDRs(),
+		Nodes:       infra.NodesCIDRs(),
+		Pods:        infra.PodsCIDRs(),
+		Services:    infra.ServicesCIDRs(),
+		EgressCIDRs: infra.EgressCIDRs(),
 	}
 
 	if nodes := infra.NodesCIDRs(); s.Object.Spec.Networking.Nodes == nil && len(nodes) > 0 {
@@ -313,9 +330,14 @@ func (s *Shoot) Worker(ctx context.Context) (worker.Interface, error) {
 	}
 
 	return worker.New(log, s.seed.Client, &worker.Values{
-		Namespace: s.Namespace, Name: s.Object.Name, Type: providerType, Region: s.Object.Spec.Region,
-		Workers: s.Object.Spec.Provider.Workers, KubernetesVersion: version, MachineTypes: s.Profile.Spec.MachineTypes,
-		InfrastructureProviderStatus:              infra.Status.ProviderStatus,
+		Namespace:                    s.Namespace,
+		Name:                         s.Object.Name,
+		Type:                         providerType,
+		Region:                       s.Object.Spec.Region,
+		Workers:                      s.Object.Spec.Provider.Workers,
+		KubernetesVersion:            version,
+		MachineTypes:                 s.Profile.Spec.MachineTypes,
+		InfrastructureProviderStatus: infra.Status.ProviderStatus,
 		WorkerPoolNameToOperatingSystemConfigsMap: configs,
 	}, waitInterval, worker.DefaultSevereThreshold, worker.DefaultTimeout), nil
 }
@@ -325,7 +347,8 @@ func (s *Shoot) Worker(ctx context.Context) (worker.Interface, error) {
 func (s *Shoot) operatingSystemConfig(
 	ctx context.Context, pool *gardencorev1beta1.Worker, version *semver.Version,
 ) (*operatingsystemconfig.OperatingSystemConfigs, error) {
-	name, agent := "osc-result-"+pool.Name, "gardener-node-agent-"+pool.Name
+	name := "osc-result-" + pool.Name
+	agent := "gardener-node-agent-" + pool.Name
 	if !v1beta1helper.IsUpdateStrategyInPlace(pool.UpdateStrategy) {
 		agent = operatingsystemconfig.Key(version, nil, pool, false, s.Object.Spec.Kubernetes.Kubelet, nil)
 	}
@@ -333,7 +356,8 @@ func (s *Shoot) operatingSystemConfig(
 	userData := "#cloud-config\nhostname: <<MACHINE_NAME>>\ntoken: <<BOOTSTRAP_TOKEN>>\n"
 
 	return &operatingsystemconfig.OperatingSystemConfigs{Init: operatingsystemconfig.Data{
-		GardenerNodeAgentSecretName: agent, SecretName: &name,
+		GardenerNodeAgentSecretName: agent,
+		SecretName:                  &name,
 	}}, s.writeSecret(ctx, name, nil, map[string][]byte{extensionsv1alpha1.OperatingSystemConfigSecretDataKey: []byte(userData)})
 }
 
@@ -350,7 +374,8 @@ func (s *Shoot) deployMachineControllerManager(ctx context.Context, restoring bo
 
 func (s *Shoot) machineControllerManager(replicas int32) machinecontrollermanager.Interface {
 	return machinecontrollermanager.New(s.seed.Client, s.Namespace, secretsmanager.New(s.seed.Client, s.Namespace), machinecontrollermanager.Values{
-		Image: "machine-controller-manager", Replicas: replicas,
+		Image:    "machine-controller-manager",
+		Replicas: replicas,
 	})
 }
 

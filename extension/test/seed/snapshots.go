@@ -56,7 +56,9 @@ func (s *Seed) applySnapshots(ctx context.Context) error {
 	const every, atMost = 200 * time.Millisecond, time.Minute
 
 	class := &snapshotv1.VolumeSnapshotClass{
-		ObjectMeta: metav1.ObjectMeta{Name: snapshotClass}, Driver: providerStorage, DeletionPolicy: snapshotv1.VolumeSnapshotContentDelete,
+		ObjectMeta:     metav1.ObjectMeta{Name: snapshotClass},
+		Driver:         providerStorage,
+		DeletionPolicy: snapshotv1.VolumeSnapshotContentDelete,
 	}
 
 	return wait.PollUntilContextTimeout(ctx, every, atMost, true, func(ctx context.Context) (bool, error) {
@@ -72,7 +74,8 @@ func (s *Seed) applySnapshots(ctx context.Context) error {
 // provideSnapshots does what a snapshot controller and a CSI driver do for the VolumeSnapshots in a namespace of
 // the provider cluster. A snapshot has no content.
 func (s *Seed) provideSnapshots(ctx context.Context, namespace string) error {
-	snapshots, contents := &snapshotv1.VolumeSnapshotList{}, &snapshotv1.VolumeSnapshotContentList{}
+	snapshots := &snapshotv1.VolumeSnapshotList{}
+	contents := &snapshotv1.VolumeSnapshotContentList{}
 	if err := s.Provider.List(ctx, snapshots, client.InNamespace(namespace)); err != nil {
 		return err
 	}
@@ -120,9 +123,12 @@ func (s *Seed) provideSnapshot(ctx context.Context, snapshot *snapshotv1.VolumeS
 	content := &snapshotv1.VolumeSnapshotContent{
 		ObjectMeta: metav1.ObjectMeta{Name: contentName(snapshot)},
 		Spec: snapshotv1.VolumeSnapshotContentSpec{
-			DeletionPolicy: snapshotv1.VolumeSnapshotContentDelete, Driver: providerStorage, VolumeSnapshotClassName: snapshot.Spec.VolumeSnapshotClassName,
-			Source: snapshotv1.VolumeSnapshotContentSource{VolumeHandle: &claim.Spec.VolumeName}, SourceVolumeMode: claim.Spec.VolumeMode,
-			VolumeSnapshotRef: corev1.ObjectReference{Namespace: snapshot.Namespace, Name: snapshot.Name, UID: snapshot.UID},
+			DeletionPolicy:          snapshotv1.VolumeSnapshotContentDelete,
+			Driver:                  providerStorage,
+			VolumeSnapshotClassName: snapshot.Spec.VolumeSnapshotClassName,
+			Source:                  snapshotv1.VolumeSnapshotContentSource{VolumeHandle: &claim.Spec.VolumeName},
+			SourceVolumeMode:        claim.Spec.VolumeMode,
+			VolumeSnapshotRef:       corev1.ObjectReference{Namespace: snapshot.Namespace, Name: snapshot.Name, UID: snapshot.UID},
 		},
 	}
 	if err := s.Provider.Create(ctx, content); client.IgnoreAlreadyExists(err) != nil {
@@ -131,7 +137,10 @@ func (s *Seed) provideSnapshot(ctx context.Context, snapshot *snapshotv1.VolumeS
 
 	size := claim.Status.Capacity[corev1.ResourceStorage]
 	snapshot.Status = &snapshotv1.VolumeSnapshotStatus{
-		BoundVolumeSnapshotContentName: &content.Name, ReadyToUse: ptr.To(true), RestoreSize: &size, CreationTime: ptr.To(metav1.Now()),
+		BoundVolumeSnapshotContentName: &content.Name,
+		ReadyToUse:                     ptr.To(true),
+		RestoreSize:                    &size,
+		CreationTime:                   ptr.To(metav1.Now()),
 	}
 
 	return s.Provider.Status().Update(ctx, snapshot)

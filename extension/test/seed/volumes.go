@@ -33,9 +33,12 @@ func (s *Seed) runVolumes(ctx context.Context, namespace, providerNamespace stri
 
 	for _, name := range volumePods {
 		pods = append(pods, &kubelet{
-			seed: s, key: client.ObjectKey{Namespace: namespace, Name: name}, folder: filepath.Join(s.Folder, "pods", namespace, name),
+			seed:   s,
+			key:    client.ObjectKey{Namespace: namespace, Name: name},
+			folder: filepath.Join(s.Folder, "pods", namespace, name),
 			// They exit if they lose their Lease or the driver.
-			mayStart: s.mayUseVolumes, mayExit: true,
+			mayStart: s.mayUseVolumes,
+			mayExit:  true,
 		})
 	}
 
@@ -144,7 +147,8 @@ func (s *Seed) permitted(ctx context.Context, account string) (bool, error) {
 	for _, rules := range roles {
 		for _, rule := range rules {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: "system:serviceaccount:" + metav1.NamespaceSystem + ":" + account, ResourceAttributes: exampleOf(rule),
+				User:               "system:serviceaccount:" + metav1.NamespaceSystem + ":" + account,
+				ResourceAttributes: exampleOf(rule),
 			}}
 			if err := s.Target.Create(ctx, review); err != nil || !review.Status.Allowed {
 				return false, err
@@ -159,7 +163,11 @@ func (s *Seed) permitted(ctx context.Context, account string) (bool, error) {
 func exampleOf(rule rbacv1.PolicyRule) *authorizationv1.ResourceAttributes {
 	resource, subresource, _ := strings.Cut(rule.Resources[0], "/")
 	example := &authorizationv1.ResourceAttributes{
-		Namespace: metav1.NamespaceSystem, Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: resource, Subresource: subresource,
+		Namespace:   metav1.NamespaceSystem,
+		Verb:        rule.Verbs[0],
+		Group:       rule.APIGroups[0],
+		Resource:    resource,
+		Subresource: subresource,
 	}
 
 	if len(rule.ResourceNames) > 0 {

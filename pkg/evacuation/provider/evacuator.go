@@ -69,9 +69,11 @@ func (e *Evacuator) WatchEvacuations(ctx context.Context, in *spi.WatchEvacuatio
 	}
 
 	w := &evacuations{
-		clients: c, identity: in.Identity,
+		clients:           c,
+		identity:          in.Identity,
 		created:           utilcache.NewLRUExpireCache(providerapi.MaxObjects),
-		foreignMigrations: utilcache.NewLRUExpireCache(providerapi.MaxObjects), foreignPeriod: foreignPeriod,
+		foreignMigrations: utilcache.NewLRUExpireCache(providerapi.MaxObjects),
+		foreignPeriod:     foreignPeriod,
 	}
 
 	w.instanceInformer, err = providerapi.Follow(c.Instances(), &kubevirtv1.VirtualMachineInstance{}, w.following("VirtualMachineInstances", changed))
@@ -93,8 +95,12 @@ func (e *Evacuator) WatchEvacuations(ctx context.Context, in *spi.WatchEvacuatio
 
 func (e *evacuations) following(kind string, changed func()) providerapi.Following {
 	return providerapi.Following{
-		Description: kind + " in " + e.clients.Namespace, Labels: render.Selector(e.identity), Transform: trim, IsRelevant: isRelevantChange, OnChange: changed,
-		OnError: e.logWatchError,
+		Description: kind + " in " + e.clients.Namespace,
+		Labels:      render.Selector(e.identity),
+		Transform:   trim,
+		IsRelevant:  isRelevantChange,
+		OnChange:    changed,
+		OnError:     e.logWatchError,
 	}
 }
 
@@ -104,7 +110,8 @@ func (e *evacuations) List() ([]spi.Evacuation, bool) {
 		return nil, false
 	}
 
-	progress, busy := e.migrationProgress(), e.busyNodes()
+	progress := e.migrationProgress()
+	busy := e.busyNodes()
 
 	var list []spi.Evacuation
 
@@ -174,7 +181,8 @@ func (e *evacuations) evacuationOf(instance *kubevirtv1.VirtualMachineInstance) 
 
 	if evacuation.Migration == spi.MigrationNone {
 		if known := e.foreign(migrationName(instance.UID, evacuation.Node)); known.unfinished {
-			evacuation.Migration, evacuation.MigrationSince = spi.MigrationForeign, known.since
+			evacuation.Migration = spi.MigrationForeign
+			evacuation.MigrationSince = known.since
 		}
 	}
 

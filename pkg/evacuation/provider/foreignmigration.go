@@ -91,7 +91,8 @@ func (e *evacuations) readForeignMigrations(ctx context.Context, instance, migra
 	}
 
 	known := e.foreign(migrationName)
-	known.readAt, known.unfinished = time.Now(), len(found) > 0
+	known.readAt = time.Now()
+	known.unfinished = len(found) > 0
 
 	if known.unfinished && known.since.IsZero() {
 		known.since = known.readAt

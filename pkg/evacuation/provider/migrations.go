@@ -64,7 +64,10 @@ func (e *evacuations) Migrate(ctx context.Context, evacuation *spi.Evacuation) e
 			Name:   migrationName(evacuation.UID, evacuation.Node),
 			Labels: e.migrationLabels(evacuation.Machine),
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: kubevirtv1.GroupVersion.String(), Kind: "VirtualMachineInstance", Name: evacuation.Machine, UID: evacuation.UID,
+				APIVersion: kubevirtv1.GroupVersion.String(),
+				Kind:       "VirtualMachineInstance",
+				Name:       evacuation.Machine,
+				UID:        evacuation.UID,
 			}},
 		},
 		Spec: kubevirtv1.VirtualMachineInstanceMigrationSpec{VMIName: evacuation.Machine},

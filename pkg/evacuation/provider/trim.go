@@ -44,7 +44,9 @@ func trimInstance(instance *kubevirtv1.VirtualMachineInstance) *kubevirtv1.Virtu
 		ObjectMeta: trimMeta(&instance.ObjectMeta),
 		Spec:       kubevirtv1.VirtualMachineInstanceSpec{EvictionStrategy: instance.Spec.EvictionStrategy},
 		Status: kubevirtv1.VirtualMachineInstanceStatus{
-			Phase: instance.Status.Phase, NodeName: instance.Status.NodeName, EvacuationNodeName: instance.Status.EvacuationNodeName,
+			Phase:              instance.Status.Phase,
+			NodeName:           instance.Status.NodeName,
+			EvacuationNodeName: instance.Status.EvacuationNodeName,
 		},
 	}
 
@@ -60,7 +62,9 @@ func trimInstance(instance *kubevirtv1.VirtualMachineInstance) *kubevirtv1.Virtu
 
 	if state := instance.Status.MigrationState; state != nil {
 		trimmed.Status.MigrationState = &kubevirtv1.VirtualMachineInstanceMigrationState{
-			StartTimestamp: state.StartTimestamp, EndTimestamp: state.EndTimestamp, SourceNode: state.SourceNode,
+			StartTimestamp: state.StartTimestamp,
+			EndTimestamp:   state.EndTimestamp,
+			SourceNode:     state.SourceNode,
 		}
 	}
 
@@ -71,7 +75,8 @@ func trimMigration(migration *kubevirtv1.VirtualMachineInstanceMigration) *kubev
 	return &kubevirtv1.VirtualMachineInstanceMigration{
 		ObjectMeta: trimMeta(&migration.ObjectMeta),
 		Status: kubevirtv1.VirtualMachineInstanceMigrationStatus{
-			Phase: migration.Status.Phase, Conditions: migration.Status.Conditions,
+			Phase:                     migration.Status.Phase,
+			Conditions:                migration.Status.Conditions,
 			PhaseTransitionTimestamps: migration.Status.PhaseTransitionTimestamps,
 		},
 	}
@@ -79,7 +84,11 @@ func trimMigration(migration *kubevirtv1.VirtualMachineInstanceMigration) *kubev
 
 func trimMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Name: meta.Name, Namespace: meta.Namespace, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
-		CreationTimestamp: meta.CreationTimestamp, DeletionTimestamp: meta.DeletionTimestamp,
+		Name:              meta.Name,
+		Namespace:         meta.Namespace,
+		UID:               meta.UID,
+		ResourceVersion:   meta.ResourceVersion,
+		CreationTimestamp: meta.CreationTimestamp,
+		DeletionTimestamp: meta.DeletionTimestamp,
 	}
 }

@@ -27,7 +27,8 @@ func Check(object runtime.Object) error {
 		return fmt.Errorf("%w: %T has none", ErrIdentity, object)
 	}
 
-	uid, namespace := string(m.GetUID()), m.GetNamespace()
+	uid := string(m.GetUID())
+	namespace := m.GetNamespace()
 
 	// API servers set a UUID, which is a DNS label. Some kinds, such as Events, accept each name that can be a
 	// part of a path (k8s.io/apiserver/pkg/registry/rest, BeforeCreate).

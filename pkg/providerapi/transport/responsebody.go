@@ -40,9 +40,12 @@ func bodyOf(ctx context.Context, resp *http.Response, watch bool, slot *ReadSlot
 	switch {
 	case watch:
 		b.left = &io.LimitedReader{R: newPaced(ctx, resp.Body)}
-		b.events, b.text = json.NewDecoder(b.left), bytes.NewReader(nil)
+		b.events = json.NewDecoder(b.left)
+		b.text = bytes.NewReader(nil)
 	case slot != nil:
-		b.slot, b.most, b.excess = slot, maxPage, ErrPage
+		b.slot = slot
+		b.most = maxPage
+		b.excess = ErrPage
 	}
 
 	return b

@@ -31,7 +31,8 @@ func keepStatus(resp *http.Response) error {
 	}
 
 	body, kind := statusIn(body, err)
-	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	resp.ContentLength = int64(len(body))
 	resp.Header.Set("Content-Type", kind)
 
 	return nil

@@ -100,7 +100,8 @@ func (c *contained) RoundTrip(r *http.Request) (*http.Response, error) {
 func (c *contained) contain(ctx context.Context, r *http.Request, resp *http.Response, timer *timer) error {
 	isJSON := resp.Header.Get("Content-Encoding") == "" && mediaType(resp) == jsonType
 	// client-go logs both at -v=8, whatever the server put into them.
-	resp.Header, resp.Status = plainHeader(resp.Header), http.StatusText(resp.StatusCode)
+	resp.Header = plainHeader(resp.Header)
+	resp.Status = http.StatusText(resp.StatusCode)
 
 	failed := resp.StatusCode < http.StatusOK || resp.StatusCode > http.StatusPartialContent
 
@@ -154,7 +155,8 @@ func drop(resp *http.Response, timer *timer) error {
 
 	_, err := io.Copy(io.Discard, io.LimitReader(resp.Body, maxDropped))
 	closed := resp.Body.Close()
-	resp.Body, resp.ContentLength = http.NoBody, 0
+	resp.Body = http.NoBody
+	resp.ContentLength = 0
 
 	return errors.Join(err, closed)
 }
@@ -176,7 +178,8 @@ func requireEmpty(resp *http.Response) error {
 		return errors.Join(errors.New("the response is not JSON"), closed)
 	}
 
-	resp.Body, resp.ContentLength = http.NoBody, 0
+	resp.Body = http.NoBody
+	resp.ContentLength = 0
 
 	return nil
 }

@@ -37,7 +37,8 @@ func newDescriber(sources []string, goMod []byte) *describer {
 
 	for _, source := range sources {
 		for _, documented := range runtime.ParseDocumentationFrom(source) {
-			name, comments := documented[0].Name, map[string]string{"": documented[0].Doc}
+			name := documented[0].Name
+			comments := map[string]string{"": documented[0].Doc}
 			for _, field := range documented[1:] {
 				comments[field.Name] = field.Doc
 			}

@@ -76,7 +76,8 @@ type images struct {
 
 // withImages adds the images of a configuration to those of another one.
 func withImages(into, from []byte) ([]byte, error) {
-	config, added := map[string]json.RawMessage{}, struct {
+	config := map[string]json.RawMessage{}
+	added := struct {
 		MachineImages []images `json:"machineImages"`
 	}{}
 	if err := errors.Join(json.Unmarshal(into, &config), json.Unmarshal(from, &added)); err != nil {
@@ -103,7 +104,8 @@ func withImages(into, from []byte) ([]byte, error) {
 // merge adds images and versions to a list. A version that the list has already is replaced: the status
 // may contain the result of an earlier merge.
 func merge(existing, added []images) []images {
-	indexes, versions := map[string]int{}, map[int][]json.RawMessage{}
+	indexes := map[string]int{}
+	versions := map[int][]json.RawMessage{}
 	for i, image := range slices.Backward(existing) {
 		indexes[image.Name] = i
 	}

@@ -86,7 +86,8 @@ func volumeTypes(types []gardencorev1beta1.VolumeType) field.ErrorList {
 func machineTypes(given []gardencorev1beta1.MachineType, extended []api.MachineType) field.ErrorList {
 	var errs field.ErrorList
 
-	types, known := map[string]*gardencorev1beta1.MachineType{}, map[string]api.MachineType{}
+	types := map[string]*gardencorev1beta1.MachineType{}
+	known := map[string]api.MachineType{}
 	for i := range given {
 		types[given[i].Name] = &given[i]
 	}

@@ -43,7 +43,8 @@ func (v *shootValidator) moved(ctx context.Context, s *shoot) (field.ErrorList, 
 // namespaceOf returns the namespace of the kubeconfig to which a CredentialsBinding refers; empty if the
 // kubeconfig is not valid.
 func (v *shootValidator) namespaceOf(ctx context.Context, key client.ObjectKey) (string, error) {
-	binding, secret := &securityv1alpha1.CredentialsBinding{}, &corev1.Secret{}
+	binding := &securityv1alpha1.CredentialsBinding{}
+	secret := &corev1.Secret{}
 	if err := v.garden.Get(ctx, key, binding); err != nil {
 		return "", fmt.Errorf("spec.credentialsBindingName: get CredentialsBinding %s: %w", key, err)
 	}

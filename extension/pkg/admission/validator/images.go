@@ -60,7 +60,8 @@ func (r *imageRules) entries(images []api.MachineImages) field.ErrorList {
 		}
 
 		for j := range image.Versions {
-			path, v := path.Child("versions").Index(j), &image.Versions[j]
+			path := path.Child("versions").Index(j)
+			v := &image.Versions[j]
 			key := strings.Join([]string{image.Name, v.Version, r.architectureOf(v)}, " ")
 
 			switch {

@@ -54,16 +54,21 @@ func (r *imageRules) sources(images []api.MachineImages) field.ErrorList {
 func machineErrors(machineType gardencorev1beta1.MachineType, extended api.MachineType, image api.MachineImage) field.ErrorList {
 	const inCloudProfile = "CloudProfile."
 
-	extended.Name, machineType.Capabilities = machineType.Name, nil
+	extended.Name = machineType.Name
+	machineType.Capabilities = nil
 	shoot := &workerpool.Shoot{
-		TechnicalID: anyTechnicalID, Region: providerspec.AnyTopology,
+		TechnicalID:   anyTechnicalID,
+		Region:        providerspec.AnyTopology,
 		Profile:       &gardencorev1beta1.CloudProfileSpec{MachineTypes: []gardencorev1beta1.MachineType{machineType}},
 		ProfileConfig: &api.CloudProfileConfig{MachineTypes: []api.MachineType{extended}},
 		ImagesInUse:   []api.MachineImage{image},
 	}
 
 	given := extensionsv1alpha1.WorkerPool{
-		Name: "pool", MachineType: machineType.Name, Architecture: image.Architecture, Zones: []string{providerspec.AnyTopology},
+		Name:         "pool",
+		MachineType:  machineType.Name,
+		Architecture: image.Architecture,
+		Zones:        []string{providerspec.AnyTopology},
 		MachineImage: extensionsv1alpha1.MachineImage{Name: image.Name, Version: image.Version},
 	}
 	if machineType.Storage == nil || machineType.Storage.StorageSize == nil {

@@ -52,7 +52,8 @@ func (v *namespacedCloudProfileValidator) Validate(ctx context.Context, newObj, 
 
 // namespacedErrors returns the errors of a NamespacedCloudProfile.
 func namespacedErrors(given *gardencorev1beta1.NamespacedCloudProfileSpec, parent *gardencorev1beta1.CloudProfile) field.ErrorList {
-	config, inherited := &api.CloudProfileConfig{}, &api.CloudProfileConfig{}
+	config := &api.CloudProfileConfig{}
+	inherited := &api.CloudProfileConfig{}
 	errs := append(api.Decode(given.ProviderConfig, configPath(), config), onlyImages(config)...)
 	_ = api.Decode(parent.Spec.ProviderConfig, nil, inherited) // The validator of the CloudProfile reports errors.
 

@@ -18,7 +18,8 @@ import (
 // pools returns the errors of the worker pools: those for which the Worker controller would generate no
 // MachineClass. It ends early if the context ends.
 func (s *shoot) pools(ctx context.Context, networks []api.NetworkStatus) field.ErrorList {
-	zones, size := 0, 0
+	zones := 0
+	size := 0
 	for i := range s.Spec.Provider.Workers {
 		zones += len(s.Spec.Provider.Workers[i].Zones)
 	}
@@ -28,8 +29,12 @@ func (s *shoot) pools(ctx context.Context, networks []api.NetworkStatus) field.E
 	}
 
 	settings := &workerpool.Shoot{
-		TechnicalID: s.technicalID(), Region: s.Spec.Region, Networks: networks,
-		Profile: s.profile, ProfileConfig: &api.CloudProfileConfig{}, ImagesInUse: s.imagesInUse(),
+		TechnicalID:   s.technicalID(),
+		Region:        s.Spec.Region,
+		Networks:      networks,
+		Profile:       s.profile,
+		ProfileConfig: &api.CloudProfileConfig{},
+		ImagesInUse:   s.imagesInUse(),
 	}
 
 	errs := api.Decode(s.profile.ProviderConfig, field.NewPath("CloudProfile", "spec", "providerConfig"), settings.ProfileConfig)
@@ -76,8 +81,14 @@ func poolErrors(settings *workerpool.Shoot, given *gardencorev1beta1.Worker, pat
 // and their size depend on them.
 func workerPool(w *gardencorev1beta1.Worker) extensionsv1alpha1.WorkerPool {
 	pool := extensionsv1alpha1.WorkerPool{
-		Name: w.Name, Architecture: w.Machine.Architecture, MachineType: w.Machine.Type, ProviderConfig: w.ProviderConfig, Zones: w.Zones,
-		Labels: w.Labels, Annotations: w.Annotations, Taints: w.Taints,
+		Name:           w.Name,
+		Architecture:   w.Machine.Architecture,
+		MachineType:    w.Machine.Type,
+		ProviderConfig: w.ProviderConfig,
+		Zones:          w.Zones,
+		Labels:         w.Labels,
+		Annotations:    w.Annotations,
+		Taints:         w.Taints,
 	}
 
 	if image := w.Machine.Image; image != nil {

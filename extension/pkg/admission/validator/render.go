@@ -47,7 +47,11 @@ func MachineClasses(ctx context.Context, garden client.Reader, given *gardencore
 
 	infrastructure, _ := s.infrastructureConfig() // It has no errors.
 	settings := &workerpool.Shoot{
-		TechnicalID: s.technicalID(), Region: s.Spec.Region, Networks: sharedNetworks(infrastructure), Profile: s.profile, ProfileConfig: config,
+		TechnicalID:   s.technicalID(),
+		Region:        s.Spec.Region,
+		Networks:      sharedNetworks(infrastructure),
+		Profile:       s.profile,
+		ProfileConfig: config,
 	}
 
 	var objects []client.Object

@@ -70,7 +70,8 @@ func (v *shootValidator) errorsOf(ctx context.Context, given, before *gardencore
 	}
 
 	// Both have the same images in use, so that what is assumed about them is no new error.
-	after.before, previous.before = before, before
+	after.before = before
+	previous.before = before
 
 	errs := append(introduced(after.errors(ctx), previous.errors(ctx)), after.immutable()...)
 
@@ -114,7 +115,8 @@ func (s *shoot) errors(ctx context.Context) field.ErrorList {
 
 // infrastructureConfig returns the configuration of the networks; nil if it has errors.
 func (s *shoot) infrastructureConfig() (*api.InfrastructureConfig, field.ErrorList) {
-	config, path := &api.InfrastructureConfig{}, provider().Child("infrastructureConfig")
+	config := &api.InfrastructureConfig{}
+	path := provider().Child("infrastructureConfig")
 
 	errs := append(api.Decode(s.Spec.Provider.InfrastructureConfig, path, config), s.networkCount(config, path)...)
 	if len(errs) == 0 {

@@ -62,9 +62,14 @@ func AddToManager(ctx context.Context, mgr manager.Manager, options Options) err
 		return err
 	}
 
-	a := &actuator{Actuator: generic, accounts: accounts{
-		seed: mgr.GetClient(), newProviderCluster: options.NewProviderCluster, accepts: options.Accepts,
-	}}
+	a := &actuator{
+		Actuator: generic,
+		accounts: accounts{
+			seed:               mgr.GetClient(),
+			newProviderCluster: options.NewProviderCluster,
+			accepts:            options.Accepts,
+		},
+	}
 
 	if err := addRenewal(mgr, a.accounts, options); err != nil {
 		return fmt.Errorf("add the renewal of tokens: %w", err)
@@ -234,8 +239,13 @@ func (a accounts) manager(ctx context.Context, cp *extensionsv1alpha1.ControlPla
 	}
 
 	return &identity.Manager{
-		Seed: a.seed, Namespace: cp.Namespace, Credentials: cp.Spec.SecretRef,
-		Provider: provider, ProviderNamespace: namespace, TechnicalID: cluster.Shoot.Status.TechnicalID, ShootUID: cluster.Shoot.Status.UID,
-		Accepts: a.accepts,
+		Seed:              a.seed,
+		Namespace:         cp.Namespace,
+		Credentials:       cp.Spec.SecretRef,
+		Provider:          provider,
+		ProviderNamespace: namespace,
+		TechnicalID:       cluster.Shoot.Status.TechnicalID,
+		ShootUID:          cluster.Shoot.Status.UID,
+		Accepts:           a.accepts,
 	}, nil
 }

@@ -44,7 +44,9 @@ func secretConfigs(namespace string) []extensionssecretsmanager.SecretConfigWith
 		},
 		{
 			Config: &secrets.CertificateSecretConfig{
-				Name: serverName, CommonName: kubevirt.CloudControllerManagerName, CertType: secrets.ServerCert,
+				Name:                        serverName,
+				CommonName:                  kubevirt.CloudControllerManagerName,
+				CertType:                    secrets.ServerCert,
 				DNSNames:                    kubernetesutils.DNSNamesForService(kubevirt.CloudControllerManagerName, namespace),
 				SkipPublishingCACertificate: true,
 			},

@@ -108,7 +108,8 @@ func (r *renewal) next(ctx context.Context, cp *extensionsv1alpha1.ControlPlane)
 		}
 
 		if at, has := identity.RenewAt(secret); has && (!found || at.Before(next)) {
-			next, found = at, true
+			next = at
+			found = true
 		}
 	}
 

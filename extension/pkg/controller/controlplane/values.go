@@ -131,7 +131,8 @@ func controlPlaneConfig(cp *extensionsv1alpha1.ControlPlane, cluster *extensions
 // cloudProfileConfig reads the CloudProfileConfig. Its errors are retryable: the operator corrects
 // them in the CloudProfile, without a change of the Shoot.
 func cloudProfileConfig(cluster *extensionscontroller.Cluster) (*api.CloudProfileConfig, error) {
-	path, config := field.NewPath("CloudProfile", "spec", "providerConfig"), &api.CloudProfileConfig{}
+	path := field.NewPath("CloudProfile", "spec", "providerConfig")
+	config := &api.CloudProfileConfig{}
 
 	errs := api.Decode(cluster.CloudProfile.Spec.ProviderConfig, path, config)
 	errs = append(errs, validation.VolumeClasses(config.VolumeClasses, path.Child("volumeClasses"))...)

@@ -69,7 +69,8 @@ func AddToManager(mgr manager.Manager, options Options) error {
 // shoots.
 func (r resource) register(mgr manager.Manager, options Options) error {
 	args := healthcheck.DefaultAddArgs{
-		Controller: options.Controller, ExtensionClasses: options.ExtensionClasses,
+		Controller:        options.Controller,
+		ExtensionClasses:  options.ExtensionClasses,
 		HealthCheckConfig: extensionsconfigv1alpha1.HealthCheckConfig{SyncPeriod: metav1.Duration{Duration: period}},
 	}
 
@@ -87,7 +88,8 @@ func (r resource) register(mgr manager.Manager, options Options) error {
 func resources(seed client.Client, newProviderCluster providercluster.Factory, accepts identity.Accepts) []resource {
 	return []resource{
 		{
-			kind: extensionsv1alpha1.ControlPlaneResource, condition: gardencorev1beta1.ShootControlPlaneHealthy,
+			kind:      extensionsv1alpha1.ControlPlaneResource,
+			condition: gardencorev1beta1.ShootControlPlaneHealthy,
 			newObject: func() extensionsv1alpha1.Object { return &extensionsv1alpha1.ControlPlane{} },
 			newList:   func() client.ObjectList { return &extensionsv1alpha1.ControlPlaneList{} },
 			checks: []healthcheck.HealthCheck{
@@ -98,13 +100,15 @@ func resources(seed client.Client, newProviderCluster providercluster.Factory, a
 			},
 		},
 		{
-			kind: extensionsv1alpha1.InfrastructureResource, condition: gardencorev1beta1.ShootControlPlaneHealthy,
+			kind:      extensionsv1alpha1.InfrastructureResource,
+			condition: gardencorev1beta1.ShootControlPlaneHealthy,
 			newObject: func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Infrastructure{} },
 			newList:   func() client.ObjectList { return &extensionsv1alpha1.InfrastructureList{} },
 			checks:    []healthcheck.HealthCheck{&providerClusterCheck{seed: seed, newProviderCluster: newProviderCluster}},
 		},
 		{
-			kind: extensionsv1alpha1.WorkerResource, condition: gardencorev1beta1.ShootEveryNodeReady,
+			kind:      extensionsv1alpha1.WorkerResource,
+			condition: gardencorev1beta1.ShootEveryNodeReady,
 			newObject: func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Worker{} },
 			newList:   func() client.ObjectList { return &extensionsv1alpha1.WorkerList{} },
 			checks: []healthcheck.HealthCheck{
@@ -123,6 +127,8 @@ func healthy() *healthcheck.SingleCheckResult {
 // unhealthy is the result of a check that found an error.
 func unhealthy(err error) *healthcheck.SingleCheckResult {
 	return &healthcheck.SingleCheckResult{
-		Status: gardencorev1beta1.ConditionFalse, Detail: err.Error(), Codes: util.DetermineErrorCodes(err, errorcodes.Known),
+		Status: gardencorev1beta1.ConditionFalse,
+		Detail: err.Error(),
+		Codes:  util.DetermineErrorCodes(err, errorcodes.Known),
 	}
 }

@@ -183,7 +183,8 @@ func resultOf(failing []string, namespace string) *healthcheck.SingleCheckResult
 
 	token, _, _ := strings.Cut(failing[0], ": ")
 	result := unhealthy(fmt.Errorf("DataVolumes in namespace %s of the provider cluster fail: %s; %s", namespace, bounded(failing, "; "), reasons.RemedyOf(token)))
-	result.Status, result.ProgressingThreshold = gardencorev1beta1.ConditionProgressing, ptr.To(transient)
+	result.Status = gardencorev1beta1.ConditionProgressing
+	result.ProgressingThreshold = ptr.To(transient)
 
 	return result
 }

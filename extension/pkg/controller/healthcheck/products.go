@@ -33,33 +33,43 @@ const maxInstallations = 10
 func kubeVirt() product {
 	list := &kubevirtv1.KubeVirtList{}
 
-	return product{name: "KubeVirt", describe: "kubectl describe kubevirts --all-namespaces", list: list, conditions: func() [][]metav1.Condition {
-		all := make([][]metav1.Condition, len(list.Items))
+	return product{
+		name:     "KubeVirt",
+		describe: "kubectl describe kubevirts --all-namespaces",
+		list:     list,
+		conditions: func() [][]metav1.Condition {
+			all := make([][]metav1.Condition, len(list.Items))
 
-		for i := range list.Items {
-			for _, c := range list.Items[i].Status.Conditions {
-				all[i] = append(all[i], metav1.Condition{Type: string(c.Type), Status: metav1.ConditionStatus(c.Status), Message: c.Message})
+			for i := range list.Items {
+				for _, c := range list.Items[i].Status.Conditions {
+					all[i] = append(all[i], metav1.Condition{Type: string(c.Type), Status: metav1.ConditionStatus(c.Status), Message: c.Message})
+				}
 			}
-		}
 
-		return all
-	}}
+			return all
+		},
+	}
 }
 
 func cdi() product {
 	list := &cdiv1beta1.CDIList{}
 
-	return product{name: "CDI", describe: "kubectl describe cdis", list: list, conditions: func() [][]metav1.Condition {
-		all := make([][]metav1.Condition, len(list.Items))
+	return product{
+		name:     "CDI",
+		describe: "kubectl describe cdis",
+		list:     list,
+		conditions: func() [][]metav1.Condition {
+			all := make([][]metav1.Condition, len(list.Items))
 
-		for i := range list.Items {
-			for _, c := range list.Items[i].Status.Conditions {
-				all[i] = append(all[i], metav1.Condition{Type: string(c.Type), Status: metav1.ConditionStatus(c.Status), Message: c.Message})
+			for i := range list.Items {
+				for _, c := range list.Items[i].Status.Conditions {
+					all[i] = append(all[i], metav1.Condition{Type: string(c.Type), Status: metav1.ConditionStatus(c.Status), Message: c.Message})
+				}
 			}
-		}
 
-		return all
-	}}
+			return all
+		},
+	}
 }
 
 // check returns an error if the product is not available, or if its state cannot be read.

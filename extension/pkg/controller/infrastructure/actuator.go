@@ -119,7 +119,8 @@ func newShoot(provider *providercluster.Cluster, infra *extensionsv1alpha1.Infra
 	s := &shoot{provider: provider, owner: ownership.Of(cluster.Shoot), namespace: provider.Namespace, known: knownNetworks(infra)}
 	_ = api.Decode(infra.Spec.ProviderConfig, configPath(), &s.config)
 
-	controlPlane, profile := &api.ControlPlaneConfig{}, &api.CloudProfileConfig{}
+	controlPlane := &api.ControlPlaneConfig{}
+	profile := &api.CloudProfileConfig{}
 	_ = api.Decode(cluster.Shoot.Spec.Provider.ControlPlaneConfig, nil, controlPlane) // The ControlPlane reports errors.
 
 	if cluster.CloudProfile != nil {
@@ -205,7 +206,9 @@ func (a *actuator) reconcileObjects(ctx context.Context, infra *extensionsv1alph
 	}
 
 	return a.updateStatus(ctx, infra, cluster, &api.InfrastructureStatus{
-		TypeMeta: api.TypeMeta("InfrastructureStatus"), Namespace: s.namespace, Networks: networks,
+		TypeMeta:  api.TypeMeta("InfrastructureStatus"),
+		Namespace: s.namespace,
+		Networks:  networks,
 	}, &api.InfrastructureState{TypeMeta: api.TypeMeta("InfrastructureState"), Networks: s.found})
 }
 

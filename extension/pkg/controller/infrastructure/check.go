@@ -188,9 +188,11 @@ func topology(region, zone string) client.ListOption {
 	selector := labels.NewSelector()
 
 	for label, value := range map[string]string{corev1.LabelTopologyRegion: region, corev1.LabelTopologyZone: zone} {
-		operator, values := selection.Equals, []string{value}
+		operator := selection.Equals
+		values := []string{value}
 		if value == providerspec.AnyTopology {
-			operator, values = selection.DoesNotExist, nil
+			operator = selection.DoesNotExist
+			values = nil
 		}
 
 		if requirement, err := labels.NewRequirement(label, operator, values); err == nil {
@@ -218,7 +220,8 @@ func (s *shoot) checkQuota(ctx context.Context, cluster *extensionscontroller.Cl
 		}
 
 		for _, name := range slices.Sorted(maps.Keys(quota.Spec.Hard)) {
-			need, hard := needed[name], quota.Spec.Hard[name]
+			need := needed[name]
+			hard := quota.Spec.Hard[name]
 			if need.Cmp(hard) > 0 {
 				faults = append(faults, fault{gardencorev1beta1.ErrorInfraQuotaExceeded, field.NewPath("spec", "provider", "workers"), fmt.Sprintf(
 					"the minimum of all worker pools needs %s of %s, but ResourceQuota %s of the provider cluster allows %s; reduce the minimum, or raise the quota",
@@ -233,7 +236,9 @@ func (s *shoot) checkQuota(ctx context.Context, cluster *extensionscontroller.Cl
 // minimum returns the resources that the minimum number of machines of all pools requests. Machine
 // types with an instance type add no CPU and memory: the instance type may request less.
 func minimum(cluster *extensionscontroller.Cluster) corev1.ResourceList {
-	cpu, memory, count := resource.Quantity{}, resource.Quantity{}, int64(0)
+	cpu := resource.Quantity{}
+	memory := resource.Quantity{}
+	count := int64(0)
 
 	profile := &api.CloudProfileConfig{}
 	_ = api.Decode(cluster.CloudProfile.Spec.ProviderConfig, nil, profile) // The Worker reports errors.

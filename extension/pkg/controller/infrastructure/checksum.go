@@ -14,7 +14,8 @@ import (
 // knownNetworks returns the networks of the last reconciliation, by name. On the seed to which a control plane has
 // moved, only the state has them; an older version of the extension wrote only the status.
 func knownNetworks(infra *extensionsv1alpha1.Infrastructure) map[string]api.NetworkState {
-	status, state := &api.InfrastructureStatus{}, &api.InfrastructureState{}
+	status := &api.InfrastructureStatus{}
+	state := &api.InfrastructureState{}
 	_ = api.Decode(infra.Status.ProviderStatus, nil, status) // A newer version may have written it.
 	_ = api.Decode(infra.Status.State, nil, state)
 

@@ -17,7 +17,8 @@ import (
 func Findings(
 	ctx context.Context, provider *providercluster.Cluster, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
 ) error {
-	s, all := newShoot(provider, infra, cluster), &running{}
+	s := newShoot(provider, infra, cluster)
+	all := &running{}
 
 	faults := slices.Concat(s.checkSharedNetworks(ctx), s.checkMachines(ctx, infra.Spec.Region, cluster, all))
 

@@ -100,7 +100,11 @@ func policyRules(rules []authorizationv1.ResourceRule) []rbacv1.PolicyRule {
 func (s *shoot) isAllowed(ctx context.Context, r rbacv1.PolicyRule) (bool, error) {
 	resource, subresource, _ := strings.Cut(r.Resources[0], "/")
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-		Namespace: s.namespace, Verb: r.Verbs[0], Group: r.APIGroups[0], Resource: resource, Subresource: subresource,
+		Namespace:   s.namespace,
+		Verb:        r.Verbs[0],
+		Group:       r.APIGroups[0],
+		Resource:    resource,
+		Subresource: subresource,
 	}}}
 
 	if err := s.provider.Create(ctx, review); err != nil {

@@ -33,7 +33,8 @@ type running struct {
 
 // runningMachines reads what the Worker of a shoot generated.
 func runningMachines(ctx context.Context, seed client.Reader, cluster *extensionscontroller.Cluster, namespace string) (*running, error) {
-	classes, deployments := &machinev1alpha1.MachineClassList{}, &machinev1alpha1.MachineDeploymentList{}
+	classes := &machinev1alpha1.MachineClassList{}
+	deployments := &machinev1alpha1.MachineDeploymentList{}
 
 	for _, list := range []client.ObjectList{classes, deployments} {
 		if err := seed.List(ctx, list, client.InNamespace(namespace)); err != nil {
@@ -43,7 +44,9 @@ func runningMachines(ctx context.Context, seed client.Reader, cluster *extension
 
 	r := &running{
 		hasClasses:     len(classes.Items) > 0,
-		storageClasses: sets.New[string](), zones: sets.New[string](), replicas: map[string]int32{},
+		storageClasses: sets.New[string](),
+		zones:          sets.New[string](),
+		replicas:       map[string]int32{},
 	}
 
 	for i := range classes.Items {

@@ -37,7 +37,8 @@ func (a *actuator) updateStatus(
 	ctx context.Context, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
 	wanted *api.InfrastructureStatus, wantedState *api.InfrastructureState,
 ) error {
-	existing, existingState := &api.InfrastructureStatus{}, &api.InfrastructureState{}
+	existing := &api.InfrastructureStatus{}
+	existingState := &api.InfrastructureState{}
 	unreadable := append(api.Decode(infra.Status.ProviderStatus, field.NewPath("status", "providerStatus"), existing),
 		api.Decode(infra.Status.State, field.NewPath("status", "state"), existingState)...)
 	networking := networkingOf(infra, cluster)
@@ -48,7 +49,8 @@ func (a *actuator) updateStatus(
 	}
 
 	before := infra.DeepCopy()
-	infra.Status.ProviderStatus, infra.Status.Networking = &runtime.RawExtension{Object: wanted}, networking
+	infra.Status.ProviderStatus = &runtime.RawExtension{Object: wanted}
+	infra.Status.Networking = networking
 	infra.Status.State = &runtime.RawExtension{Object: wantedState}
 
 	return a.seed.Status().Patch(ctx, infra, client.MergeFrom(before))
@@ -68,7 +70,8 @@ func networkingOf(infra *extensionsv1alpha1.Infrastructure, cluster *extensionsc
 		networking.Nodes = oneOf(given.Nodes)
 	}
 
-	networking.Pods, networking.Services = oneOf(given.Pods), oneOf(given.Services)
+	networking.Pods = oneOf(given.Pods)
+	networking.Services = oneOf(given.Services)
 
 	return networking
 }

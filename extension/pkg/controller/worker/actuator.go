@@ -49,9 +49,12 @@ func AddToManager(ctx context.Context, mgr manager.Manager, options Options) err
 	factory := &delegateFactory{seed: mgr.GetClient(), newProviderCluster: options.NewProviderCluster}
 
 	return worker.Add(ctx, mgr, worker.AddArgs{
-		Actuator: &actuator{Actuator: genericactuator.NewActuator(mgr, options.GardenCluster, factory, func(err error) []gardencorev1beta1.ErrorCode {
-			return util.DetermineErrorCodes(err, errorcodes.Known)
-		}), factory: factory},
+		Actuator: &actuator{
+			Actuator: genericactuator.NewActuator(mgr, options.GardenCluster, factory, func(err error) []gardencorev1beta1.ErrorCode {
+				return util.DetermineErrorCodes(err, errorcodes.Known)
+			}),
+			factory: factory,
+		},
 		ControllerOptions:         options.Controller,
 		Predicates:                worker.DefaultPredicates(ctx, mgr, options.IgnoreOperationAnnotation),
 		Type:                      kubevirt.Type,

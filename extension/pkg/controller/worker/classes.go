@@ -41,7 +41,9 @@ func (d *delegate) classOf(p *pool, i int, name string) (class, field.ErrorList)
 func (d *delegate) machineClass(p *pool, zone, name string, spec []byte) *machinev1alpha1.MachineClass {
 	return &machinev1alpha1.MachineClass{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: d.worker.Namespace, Labels: map[string]string{v1beta1constants.GardenerPurpose: v1beta1constants.GardenPurposeMachineClass},
+			Name:      name,
+			Namespace: d.worker.Namespace,
+			Labels:    map[string]string{v1beta1constants.GardenerPurpose: v1beta1constants.GardenPurposeMachineClass},
 		},
 		Provider:             kubevirt.Type,
 		ProviderSpec:         runtime.RawExtension{Raw: spec},
@@ -59,7 +61,10 @@ const resourceGPU corev1.ResourceName = "gpu"
 func (d *delegate) nodeTemplateOf(p *pool, zone string) *machinev1alpha1.NodeTemplate {
 	t := &machinev1alpha1.NodeTemplate{
 		Capacity:     corev1.ResourceList{resourceGPU: resource.MustParse("0")},
-		InstanceType: p.MachineType, Region: d.worker.Spec.Region, Zone: zone, Architecture: &p.GuestArchitecture,
+		InstanceType: p.MachineType,
+		Region:       d.worker.Spec.Region,
+		Zone:         zone,
+		Architecture: &p.GuestArchitecture,
 	}
 
 	if p.NodeTemplate != nil {
@@ -68,7 +73,8 @@ func (d *delegate) nodeTemplateOf(p *pool, zone string) *machinev1alpha1.NodeTem
 	}
 
 	// gardenlet keeps the template of an existing pool when the operator changes the machine type.
-	t.Capacity[corev1.ResourceCPU], t.Capacity[corev1.ResourceMemory] = p.CPUs(), p.MemoryRequest()
+	t.Capacity[corev1.ResourceCPU] = p.CPUs()
+	t.Capacity[corev1.ResourceMemory] = p.MemoryRequest()
 	if !p.Type.GPU.IsZero() {
 		t.Capacity[resourceGPU] = p.Type.GPU
 	}
@@ -112,7 +118,8 @@ func (d *delegate) deploySecret(ctx context.Context, c *class) error {
 
 	_, err := controllerutils.GetAndCreateOrMergePatch(ctx, d.seed, secret, func() error {
 		metav1.SetMetaDataLabel(&secret.ObjectMeta, v1beta1constants.GardenerPurpose, v1beta1constants.GardenPurposeMachineClass)
-		secret.Type, secret.Data = corev1.SecretTypeOpaque, map[string][]byte{providerspec.SecretKeyUserData: c.userData}
+		secret.Type = corev1.SecretTypeOpaque
+		secret.Data = map[string][]byte{providerspec.SecretKeyUserData: c.userData}
 
 		return nil
 	})
@@ -131,8 +138,11 @@ func (d *delegate) deployClass(ctx context.Context, wanted *machinev1alpha1.Mach
 			metav1.SetMetaDataLabel(&object.ObjectMeta, key, value)
 		}
 
-		object.Provider, object.ProviderSpec, object.NodeTemplate = wanted.Provider, wanted.ProviderSpec, wanted.NodeTemplate
-		object.SecretRef, object.CredentialsSecretRef = wanted.SecretRef, wanted.CredentialsSecretRef
+		object.Provider = wanted.Provider
+		object.ProviderSpec = wanted.ProviderSpec
+		object.NodeTemplate = wanted.NodeTemplate
+		object.SecretRef = wanted.SecretRef
+		object.CredentialsSecretRef = wanted.CredentialsSecretRef
 
 		return nil
 	})

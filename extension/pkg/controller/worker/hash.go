@@ -57,10 +57,13 @@ func (d *delegate) hashOf(p *pool, zone string) (string, error) {
 
 func (d *delegate) rollingOf(p *pool, zone string) rolling {
 	config := p.Config
-	config.TypeMeta, config.NodeTemplate = metav1.TypeMeta{}, nil
+	config.TypeMeta = metav1.TypeMeta{}
+	config.NodeTemplate = nil
 
 	r := rolling{
-		Zone: zone, Networks: d.infrastructure.Networks, Config: config,
+		Zone:        zone,
+		Networks:    d.infrastructure.Networks,
+		Config:      config,
 		MachineType: rollingMachineType{CPU: p.Type.CPU.String(), Memory: p.Type.Memory.String(), MachineType: p.TypeConfig},
 	}
 
@@ -72,7 +75,10 @@ func (d *delegate) rollingOf(p *pool, zone string) rolling {
 
 	for i, v := range p.DataVolumes {
 		r.DataVolumes = append(r.DataVolumes, rollingVolume{
-			Name: v.Name, Type: ptr.Deref(v.Type, ""), Size: p.Data[i].Size.String(), Encrypted: ptr.Deref(v.Encrypted, false),
+			Name:      v.Name,
+			Type:      ptr.Deref(v.Type, ""),
+			Size:      p.Data[i].Size.String(),
+			Encrypted: ptr.Deref(v.Encrypted, false),
 		})
 	}
 

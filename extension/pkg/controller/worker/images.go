@@ -24,7 +24,8 @@ func (d *delegate) UpdateMachineImagesStatus(ctx context.Context) error {
 	}
 
 	before := d.worker.DeepCopy()
-	d.status.TypeMeta, d.status.MachineImages = api.TypeMeta("WorkerStatus"), w.images
+	d.status.TypeMeta = api.TypeMeta("WorkerStatus")
+	d.status.MachineImages = w.images
 	d.worker.Status.ProviderStatus = &runtime.RawExtension{Object: &d.status}
 
 	return d.seed.Status().Patch(ctx, d.worker, client.MergeFrom(before))

@@ -145,10 +145,17 @@ func (d *delegate) deploymentOf(p *pool, i int32, zone, hash, namespace string) 
 	annotations[kubevirt.AnnotationNamespace] = namespace
 
 	deployment := worker.MachineDeployment{
-		Name: name, PoolName: p.Name, ClassName: name + "-" + hash, SecretName: name + "-" + hash,
-		Minimum: worker.DistributeOverZones(i, p.Minimum, zones), Maximum: worker.DistributeOverZones(i, p.Maximum, zones),
-		Priority: p.Priority, Strategy: p.strategy(i, zones),
-		Labels: d.nodeLabels(p, zone), Annotations: annotations, Taints: p.Taints,
+		Name:                         name,
+		PoolName:                     p.Name,
+		ClassName:                    name + "-" + hash,
+		SecretName:                   name + "-" + hash,
+		Minimum:                      worker.DistributeOverZones(i, p.Minimum, zones),
+		Maximum:                      worker.DistributeOverZones(i, p.Maximum, zones),
+		Priority:                     p.Priority,
+		Strategy:                     p.strategy(i, zones),
+		Labels:                       d.nodeLabels(p, zone),
+		Annotations:                  annotations,
+		Taints:                       p.Taints,
 		MachineConfiguration:         genericactuator.ReadMachineConfiguration(p.WorkerPool),
 		ClusterAutoscalerAnnotations: extensionsv1alpha1helper.GetMachineDeploymentClusterAutoscalerAnnotations(p.ClusterAutoscaler),
 	}

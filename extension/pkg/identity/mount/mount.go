@@ -36,7 +36,8 @@ func RESTConfig(given, token []byte) (*rest.Config, error) {
 
 	for _, user := range config.AuthInfos {
 		if path.Base(user.TokenFile) == KeyToken {
-			user.TokenFile, user.Token = "", string(token)
+			user.TokenFile = ""
+			user.Token = string(token)
 		}
 	}
 

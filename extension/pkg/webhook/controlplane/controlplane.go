@@ -31,7 +31,8 @@ import (
 // New creates the webhook. allowInternalServers is the flag of the driver's container: see
 // kubevirt.ServerOptions.
 func New(mgr manager.Manager, allowInternalServers bool) (*extensionswebhook.Webhook, error) {
-	codec, log := oscutils.NewFileContentInlineCodec(), mgr.GetLogger().WithName("controlplane-webhook")
+	codec := oscutils.NewFileContentInlineCodec()
+	log := mgr.GetLogger().WithName("controlplane-webhook")
 
 	return controlplane.New(mgr, controlplane.Args{
 		Kind:     controlplane.KindShoot,

@@ -30,7 +30,10 @@ func sidecar(generic corev1.Container) (corev1.Container, error) {
 		}
 	}
 
-	shipped.Name, shipped.Image, shipped.Args, shipped.VolumeMounts = generic.Name, generic.Image, args, generic.VolumeMounts
+	shipped.Name = generic.Name
+	shipped.Image = generic.Image
+	shipped.Args = args
+	shipped.VolumeMounts = generic.VolumeMounts
 
 	return *shipped, nil
 }

@@ -21,7 +21,8 @@ func Decode(raw *runtime.RawExtension, path *field.Path, into runtime.Object) fi
 		return errs // There is no object.
 	}
 
-	given, kind := into.GetObjectKind().GroupVersionKind(), reflect.TypeOf(into).Elem().Name()
+	given := into.GetObjectKind().GroupVersionKind()
+	kind := reflect.TypeOf(into).Elem().Name()
 	if given.GroupVersion() != SchemeGroupVersion {
 		errs = append(errs, field.NotSupported(path.Child("apiVersion"), given.GroupVersion().String(), []string{SchemeGroupVersion.String()}))
 	}

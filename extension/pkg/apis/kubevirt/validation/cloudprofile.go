@@ -23,7 +23,8 @@ var (
 func VolumeClasses(classes []api.VolumeClass, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
-	exposed, defaults := sets.New[string](), 0
+	exposed := sets.New[string]()
+	defaults := 0
 
 	for i, c := range classes {
 		path := path.Index(i)

@@ -56,7 +56,8 @@ func NetworkCount(config *api.InfrastructureConfig, path *field.Path) field.Erro
 func tenantNetworks(networks []api.TenantNetwork, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
-	names, defaults := sets.New[string](), 0
+	names := sets.New[string]()
+	defaults := 0
 
 	for i, n := range networks {
 		path := path.Index(i)
@@ -157,7 +158,8 @@ func cniConfig(text string) error {
 // Networking returns the errors of spec.networking of a Shoot, from which gardenlet takes the addresses of
 // the nodes.
 func Networking(given *gardencorev1beta1.Networking, config *api.InfrastructureConfig) field.ErrorList {
-	networking, path := ptr.Deref(given, gardencorev1beta1.Networking{}), field.NewPath("spec", "networking")
+	networking := ptr.Deref(given, gardencorev1beta1.Networking{})
+	path := field.NewPath("spec", "networking")
 	subnets := DefaultSubnets(config)
 
 	switch {
