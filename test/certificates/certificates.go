@@ -37,8 +37,11 @@ func NewAuthority(t *testing.T) *Authority {
 	require.NoError(t, err)
 
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotAfter: time.Now().Add(validity),
-		IsCA: true, BasicConstraintsValid: true,
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: "authority"},
+		NotAfter:              time.Now().Add(validity),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
@@ -78,7 +81,9 @@ func (a *Authority) Issue(t *testing.T, folder string, template x509.Certificate
 	require.NoError(t, err)
 
 	files := driverrpc.Files{
-		Certificate: filepath.Join(folder, "tls.crt"), Key: filepath.Join(folder, "tls.key"), Authorities: filepath.Join(folder, "ca.crt"),
+		Certificate: filepath.Join(folder, "tls.crt"),
+		Key:         filepath.Join(folder, "tls.key"),
+		Authorities: filepath.Join(folder, "ca.crt"),
 	}
 	write(t, files.Certificate, "CERTIFICATE", raw)
 	write(t, files.Key, "PRIVATE KEY", private)

@@ -53,7 +53,9 @@ func (d *demo) build(ctx context.Context, packages string) error {
 	d.out.Line("$ go build -o bin/ %s", packages)
 	var count counter
 	command := exec.CommandContext(ctx, "go", args...)
-	command.Dir, command.Stdout, command.Stderr = d.root, &count, &count
+	command.Dir = d.root
+	command.Stdout = &count
+	command.Stderr = &count
 	work, err := cancellable(command, filepath.Join(d.root, "bin", ".go-build"))
 	if err != nil {
 		return err
@@ -62,7 +64,8 @@ func (d *demo) build(ctx context.Context, packages string) error {
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("run go: %w", err)
 	}
-	begun, done := time.Now(), make(chan error, 1)
+	begun := time.Now()
+	done := make(chan error, 1)
 	go func() { done <- command.Wait() }()
 	var failed error
 	err = poll(ctx, func() (bool, error) {
@@ -111,7 +114,8 @@ func (c *counter) describe(elapsed time.Duration) string {
 // execute runs a program in the repository. Its error includes the program's standard error.
 func (d *demo) execute(command *exec.Cmd) ([]byte, error) {
 	var stderr bytes.Buffer
-	command.Dir, command.Stderr = d.root, io.Writer(&stderr)
+	command.Dir = d.root
+	command.Stderr = io.Writer(&stderr)
 	output, err := command.Output()
 	if err != nil {
 		return output, fmt.Errorf("%s: %w: %s", filepath.Base(command.Path), err, strings.TrimSpace(stderr.String()))

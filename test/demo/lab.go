@@ -97,7 +97,8 @@ func (d *demo) programArgs() (driver, sidecar []string) {
 	driver = []string{"--unschedulable-grace=5s"} // instead of 30 s, to keep the demo short
 	if d.realGuest {
 		timeout := "--machine-creation-timeout=" + d.stepTimeout().String()
-		driver, sidecar = append(driver, timeout), []string{timeout}
+		driver = append(driver, timeout)
+		sidecar = []string{timeout}
 	}
 	return driver, sidecar
 }
@@ -216,7 +217,9 @@ type child struct {
 func startChild(root string, output *screen.Lines, program string, args ...string) (*child, error) {
 	c := &child{last: &output.Tail, exited: make(chan struct{})}
 	c.command = exec.Command(filepath.Join(root, program), args...) //nolint:noctx // stop ends it in an orderly way
-	c.command.Dir, c.command.Stdout, c.command.Stderr = root, output, output
+	c.command.Dir = root
+	c.command.Stdout = output
+	c.command.Stderr = output
 	c.command.SysProcAttr = boundToParent()
 	started := make(chan error)
 	go func() {

@@ -52,7 +52,8 @@ func (d *demo) awaitNothing(ctx context.Context, i inventory) error {
 			}
 			return false, nil
 		}
-		left, failed = names(found), nil
+		left = names(found)
+		failed = nil
 		return len(left) == 0, nil
 	})
 	if err == nil {

@@ -40,8 +40,12 @@ func (d *demo) look(ctx context.Context) (snapshot, error) {
 
 func newSnapshot(control, provider []object) snapshot {
 	return snapshot{
-		machines: byName(control, "Machine"), classes: byName(control, "MachineClass"), shootNodes: byName(control, "Node"),
-		vms: byName(provider, "VirtualMachine"), instances: byName(provider, "VirtualMachineInstance"), providerNodes: byName(provider, "Node"),
+		machines:      byName(control, "Machine"),
+		classes:       byName(control, "MachineClass"),
+		shootNodes:    byName(control, "Node"),
+		vms:           byName(provider, "VirtualMachine"),
+		instances:     byName(provider, "VirtualMachineInstance"),
+		providerNodes: byName(provider, "Node"),
 	}
 }
 
@@ -102,13 +106,21 @@ func (s snapshot) rows() []row {
 }
 
 func (s snapshot) row(name string) row {
-	machine, vm := s.machines[name], s.vms[name]
+	machine := s.machines[name]
+	vm := s.vms[name]
 	r := row{
-		name: name, class: machine.Spec.Class.Name, deleted: !machine.Metadata.Deleted.IsZero(),
-		phase: cmp.Or(machine.Status.CurrentStatus.Phase, none), vm: cmp.Or(vm.Status.PrintableStatus, none),
-		providerNode: cmp.Or(s.instances[name].Status.NodeName, none), zone: none, shootNode: none,
-		asked: s.classes[machine.Spec.Class.Name].ProviderSpec.Zone, created: machine.Metadata.Created,
-		errorCode: machine.Status.LastOperation.ErrorCode, description: machine.Status.LastOperation.Description,
+		name:         name,
+		class:        machine.Spec.Class.Name,
+		deleted:      !machine.Metadata.Deleted.IsZero(),
+		phase:        cmp.Or(machine.Status.CurrentStatus.Phase, none),
+		vm:           cmp.Or(vm.Status.PrintableStatus, none),
+		providerNode: cmp.Or(s.instances[name].Status.NodeName, none),
+		zone:         none,
+		shootNode:    none,
+		asked:        s.classes[machine.Spec.Class.Name].ProviderSpec.Zone,
+		created:      machine.Metadata.Created,
+		errorCode:    machine.Status.LastOperation.ErrorCode,
+		description:  machine.Status.LastOperation.Description,
 	}
 	if r.created.IsZero() {
 		r.created = vm.Metadata.Created
@@ -154,7 +166,8 @@ func (w workers) String() string {
 
 // reached returns the difference from the wanted workers, or "".
 func (s snapshot) reached(want workers) string {
-	settled, others := workers{}, 0
+	settled := workers{}
+	others := 0
 	for _, r := range s.rows() {
 		if r.settled() {
 			settled[r.class]++

@@ -12,9 +12,11 @@ import (
 func (d *demo) summarize() {
 	d.out.Line("")
 	d.out.Line("=== Results")
-	results, limits := d.results(), "storage, and the guests, which boot at once."
+	results := d.results()
+	limits := "storage, and the guests, which boot at once."
 	if d.realGuest {
-		results, limits = d.realResults(), "and storage. QEMU emulated the processor of the guest."
+		results = d.realResults()
+		limits = "and storage. QEMU emulated the processor of the guest."
 	}
 	for _, fact := range results {
 		d.out.Line("  - %s", fact)

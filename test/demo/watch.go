@@ -34,7 +34,9 @@ func (d *demo) await(ctx context.Context, expected string, missing func(snapshot
 			}
 			return false, d.checkLab(waiting)
 		}
-		last, failed, rest = seen, nil, missing(seen)
+		last = seen
+		failed = nil
+		rest = missing(seen)
 		d.show(seen)
 		return rest == "", d.checkLab(waiting)
 	})
@@ -55,7 +57,8 @@ func (d *demo) show(seen snapshot) {
 	now := time.Now()
 	d.seen.note(now, seen)
 	rows := seen.rows()
-	block, key := formatTable(rows, now), formatTable(rows, time.Time{})
+	block := formatTable(rows, now)
+	key := formatTable(rows, time.Time{})
 	if d.realGuest {
 		console := d.console()
 		block, key = block+console, key+console

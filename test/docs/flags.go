@@ -21,7 +21,8 @@ var flagRow = regexp.MustCompile("(?m)^\\| `--([a-z0-9-]+)` \\| ([^|]*)\\|")
 // with an empty list.
 func RequireFlags(t require.TestingT, heading string, flags *pflag.FlagSet) {
 	text := section(t, "flags.md", heading)
-	documented, defined := map[string]string{}, map[string]string{}
+	documented := map[string]string{}
+	defined := map[string]string{}
 
 	for _, row := range flagRow.FindAllStringSubmatch(text, -1) {
 		documented[row[1]] = strings.TrimSpace(row[2])

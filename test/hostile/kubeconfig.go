@@ -15,7 +15,8 @@ func Kubeconfig(t *testing.T, server *httptest.Server) []byte {
 	t.Helper()
 
 	return KubeconfigOf(t, &clientcmdapi.Cluster{
-		Server: server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		Server:                   server.URL,
+		CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 	})
 }
 

@@ -74,9 +74,11 @@ func newCgroup(limit int64) (group string, _ error) {
 	for line := range strings.Lines(string(own)) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3) //nolint:mnd // hierarchy, controllers and path, as in cgroups(7)
 
-		parent, file := filepath.Join("/sys/fs/cgroup/memory", parts[2]), "memory.limit_in_bytes"
+		parent := filepath.Join("/sys/fs/cgroup/memory", parts[2])
+		file := "memory.limit_in_bytes"
 		if parts[1] == "" {
-			parent, file = filepath.Join("/sys/fs/cgroup", parts[2]), "memory.max"
+			parent = filepath.Join("/sys/fs/cgroup", parts[2])
+			file = "memory.max"
 		}
 
 		if parts[1] != "memory" && parts[1] != "" {

@@ -78,7 +78,8 @@ func run(ctx context.Context, flags []string, stdout, stderr io.Writer) (passed 
 	began := time.Now()
 	tests := goTest(ctx, flags)
 	tests.Env = append(os.Environ(), variable)
-	tests.Stdout, tests.Stderr = stdout, stderr
+	tests.Stdout = stdout
+	tests.Stderr = stderr
 
 	failed := tests.Run() // The tests have already reported the reason.
 	if ctx.Err() != nil {

@@ -59,7 +59,8 @@ func detach(r request, log *os.File) (*exec.Cmd, error) {
 		return nil, fmt.Errorf("find the lab's own program: %w", err)
 	}
 	child := exec.Command(self, r.arguments()...) //nolint:noctx // must outlive this command; runs our own program
-	child.Stdout, child.Stderr = log, log
+	child.Stdout = log
+	child.Stderr = log
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := child.Start(); err != nil {
 		return nil, fmt.Errorf("start the lab: %w", err)

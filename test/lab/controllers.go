@@ -40,8 +40,12 @@ func (c *controllers) start(ctx context.Context, st *state) (err error) {
 		return err
 	}
 	st.Shoot = &shootState{
-		Name: c.shoot.Name, Namespace: c.shoot.Namespace, ProviderNamespace: c.shoot.ProviderNamespace,
-		ProviderKubeconfig: c.shoot.ProviderKubeconfigFile, MCMKubeconfig: c.shoot.MCMKubeconfig, SidecarKubeconfig: c.shoot.SidecarKubeconfig,
+		Name:               c.shoot.Name,
+		Namespace:          c.shoot.Namespace,
+		ProviderNamespace:  c.shoot.ProviderNamespace,
+		ProviderKubeconfig: c.shoot.ProviderKubeconfigFile,
+		MCMKubeconfig:      c.shoot.MCMKubeconfig,
+		SidecarKubeconfig:  c.shoot.SidecarKubeconfig,
 	}
 	fmt.Fprintln(c.out, "starting machine-controller-manager for shoot", c.request.shoot)
 	if _, err := c.lab.StartMachineControllerManager(ctx, c.shoot); err != nil {
@@ -126,13 +130,21 @@ func (c *controllers) stopOurs(ctx context.Context) error {
 // publish describes the lab in its state file and in the file with shell commands.
 func (c *controllers) publish(s store, st *state) error {
 	built := c.lab.Binaries
-	st.Ready, st.Kubectl = true, built.Kubectl
-	st.KubernetesVersion, st.KubeVirtVersion, st.CDIVersion = string(built.KubernetesVersion), string(built.KubeVirtVersion), string(built.CDIVersion)
-	st.ProviderKubeconfig, st.ControlKubeconfig = c.lab.Provider.AdminKubeconfig, c.lab.Control.AdminKubeconfig
+	st.Ready = true
+	st.Kubectl = built.Kubectl
+	st.KubernetesVersion = string(built.KubernetesVersion)
+	st.KubeVirtVersion = string(built.KubeVirtVersion)
+	st.CDIVersion = string(built.CDIVersion)
+	st.ProviderKubeconfig = c.lab.Provider.AdminKubeconfig
+	st.ControlKubeconfig = c.lab.Control.AdminKubeconfig
 	st.TargetKubeconfig = c.lab.Target.AdminKubeconfig
-	st.PromQL, st.MachineControllerManager = c.lab.Binaries.PromQL, c.lab.Binaries.MCM
-	st.ResourceManager, st.GardenerAPIServer, st.ControlEtcd = c.lab.Binaries.GardenerResourceManager, c.lab.Binaries.GardenerAPIServer, c.lab.Control.EtcdURL
-	st.CSIDriver, st.Sidecars = built.CSIDriver, built.Sidecars
+	st.PromQL = c.lab.Binaries.PromQL
+	st.MachineControllerManager = c.lab.Binaries.MCM
+	st.ResourceManager = c.lab.Binaries.GardenerResourceManager
+	st.GardenerAPIServer = c.lab.Binaries.GardenerAPIServer
+	st.ControlEtcd = c.lab.Control.EtcdURL
+	st.CSIDriver = built.CSIDriver
+	st.Sidecars = built.Sidecars
 	st.Processes = nil
 	for _, p := range c.current() {
 		st.Processes = append(st.Processes, processState{Name: p.Name(), PID: p.PID(), Running: true, Log: p.LogFile()})

@@ -39,7 +39,12 @@ func run(ctx context.Context, r request, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.remove()) }()
 	options := environment.Options{
-		Dir: dir, Progress: out, KeepLogs: r.keepLogs, SeparateTarget: r.gardener, Gardener: r.gardener, RealGuests: r.guests == realGuests,
+		Dir:            dir,
+		Progress:       out,
+		KeepLogs:       r.keepLogs,
+		SeparateTarget: r.gardener,
+		Gardener:       r.gardener,
+		RealGuests:     r.guests == realGuests,
 	}
 	if r.gardener {
 		options.Nodes = append(dataplane.DefaultNodes(), dataplane.GuideNodes()...)

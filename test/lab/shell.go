@@ -15,7 +15,8 @@ func (s store) shellFile() string { return filepath.Join(s.folder, s.name+".sh")
 // the path of mcm-kubevirt.
 func (s store) saveShell(st *state, tool string) error {
 	folder := filepath.Dir(st.Shoot.SidecarKubeconfig)
-	control, provider := filepath.Join(folder, "admin-control.kubeconfig"), filepath.Join(folder, "admin-provider.kubeconfig")
+	control := filepath.Join(folder, "admin-control.kubeconfig")
+	provider := filepath.Join(folder, "admin-provider.kubeconfig")
 	if err := withNamespace(st.ControlKubeconfig, control, st.Shoot.Namespace); err != nil {
 		return err
 	}

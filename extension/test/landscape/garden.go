@@ -42,8 +42,8 @@ func newReferences(garden client.Client) references {
 // Secrets. The label makes the API server call the webhook of the admission.
 func (r references) protect(ctx context.Context, report func(format string, args ...any)) error {
 	bindings := &securityv1alpha1.CredentialsBindingList{}
-	secretBindings := &gardencorev1beta1.SecretBindingList{}
-	profiles := &gardencorev1beta1.CloudProfileList{} //nolint:staticcheck // deprecated, but still in use
+	secretBindings := &gardencorev1beta1.SecretBindingList{} //nolint:staticcheck // deprecated, but still in use
+	profiles := &gardencorev1beta1.CloudProfileList{}
 
 	for _, list := range []client.ObjectList{bindings, secretBindings, profiles} {
 		if err := r.garden.List(ctx, list); err != nil {

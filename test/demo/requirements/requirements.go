@@ -162,7 +162,8 @@ func gatherFacts(ctx context.Context, realGuest bool, built []string) (facts, er
 			return facts{}, err
 		}
 		if f.folder == "" || free < f.disk {
-			f.folder, f.disk = folder, free
+			f.folder = folder
+			f.disk = free
 		}
 	}
 	return f, nil

@@ -64,7 +64,10 @@ func (s *Screen) settleLocked() {
 	if s.pending != "" {
 		s.write(s.pending)
 	}
-	s.live, s.key, s.pending, s.printed = 0, "", "", time.Time{}
+	s.live = 0
+	s.key = ""
+	s.pending = ""
+	s.printed = time.Time{}
 }
 
 // Table draws a block of lines. The key is its relevant part: a block with an unchanged
@@ -101,7 +104,9 @@ func (s *Screen) Progress(line, key string) {
 
 func (s *Screen) print(key string) {
 	s.write(s.pending)
-	s.key, s.pending, s.printed = key, "", s.now()
+	s.key = key
+	s.pending = ""
+	s.printed = s.now()
 }
 
 // draw replaces the live lines of a terminal. It cuts each line to the terminal's width, because a

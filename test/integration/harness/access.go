@@ -25,8 +25,12 @@ type Right struct {
 // DriverRight is a permission of the driver's account in the provider cluster.
 func (s *Shoot) DriverRight(verb, group, resource string) Right {
 	return Right{
-		Cluster: s.Kube, Namespace: s.ProviderNamespace, Account: "machine-controller",
-		Verb: verb, Group: group, Resource: resource,
+		Cluster:   s.Kube,
+		Namespace: s.ProviderNamespace,
+		Account:   "machine-controller",
+		Verb:      verb,
+		Group:     group,
+		Resource:  resource,
 	}
 }
 
@@ -38,9 +42,15 @@ func (r Right) Await(t *testing.T, granted bool) {
 	what := map[bool]string{true: " may ", false: " may not "}[granted] + r.Verb + " " + r.Resource
 	Eventually(t, user+what, func(ctx context.Context) (bool, error) {
 		review, err := r.Cluster.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-			Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: r.Namespace, Verb: r.Verb, Group: r.Group, Resource: r.Resource,
-			}},
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: user,
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Namespace: r.Namespace,
+					Verb:      r.Verb,
+					Group:     r.Group,
+					Resource:  r.Resource,
+				},
+			},
 		}, metav1.CreateOptions{})
 
 		return err == nil && review.Status.Allowed == granted, err

@@ -44,7 +44,8 @@ func (s *Shoot) RunApplication(t *testing.T, app Application) {
 	_, err = replicaSets.Create(t.Context(), &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Name: app.Name},
 		Spec: appsv1.ReplicaSetSpec{
-			Replicas: &app.Replicas, Selector: selector,
+			Replicas: &app.Replicas,
+			Selector: selector,
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: selector.MatchLabels}, Spec: app.pod(selector)},
 		},
 	}, metav1.CreateOptions{})
@@ -72,7 +73,10 @@ func (app Application) pod(selector *metav1.LabelSelector) corev1.PodSpec {
 
 	if app.Node == "" {
 		pod.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
-			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: selector,
+			MaxSkew:           1,
+			TopologyKey:       corev1.LabelHostname,
+			WhenUnsatisfiable: corev1.ScheduleAnyway,
+			LabelSelector:     selector,
 		}}
 
 		return pod
@@ -84,7 +88,9 @@ func (app Application) pod(selector *metav1.LabelSelector) corev1.PodSpec {
 		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
 			Weight: most,
 			Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
-				Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{app.Node},
+				Key:      corev1.LabelHostname,
+				Operator: corev1.NodeSelectorOpIn,
+				Values:   []string{app.Node},
 			}}},
 		}},
 	}}

@@ -21,7 +21,8 @@ func CallOf(method string, u *url.URL) string {
 		return method + " " + u.Path
 	}
 
-	resource, collection := parts[1], len(parts) == 2
+	resource := parts[1]
+	collection := len(parts) == 2
 
 	switch {
 	case u.Query().Get("watch") != "":

@@ -20,7 +20,8 @@ func (s *Shoot) GoldenImages(ctx context.Context) (all, complete map[string]type
 		return nil, nil, err
 	}
 
-	all, complete = map[string]types.UID{}, map[string]types.UID{}
+	all = map[string]types.UID{}
+	complete = map[string]types.UID{}
 
 	for i := range list.Items {
 		all[list.Items[i].Name] = list.Items[i].UID

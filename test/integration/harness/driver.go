@@ -68,7 +68,8 @@ func (o Settings) options() *driveroptions.Options {
 	options.ImageClock = cmp.Or[clock.PassiveClock](o.ImageClock, options.Clock)
 	options.WrapTransport = clienttransport.Wrappers(o.Wrap, recorder.requests.wrap)
 	options.UnschedulableGrace = o.Grace
-	options.InitializeWait, options.MaxDeleteWait = o.Wait, o.DeleteWait
+	options.InitializeWait = o.Wait
+	options.MaxDeleteWait = o.DeleteWait
 	options.RetryFor = cmp.Or(o.Retry, options.RetryFor)
 
 	return options

@@ -45,8 +45,11 @@ func Faults() []Fault {
 		{Name: "429", Answer: apierrors.NewTooManyRequests("injected", 0)},
 		{Name: "500", Answer: apierrors.NewInternalError(errors.New("injected"))},
 		{Name: "503", Answer: apierrors.NewServiceUnavailable("injected")},
-		{Name: "webhook", Answer: apierrors.NewInternalError(errors.New(
-			`failed calling webhook "virtualmachines-mutator.kubevirt.io": context deadline exceeded`))},
+		{
+			Name: "webhook",
+			Answer: apierrors.NewInternalError(errors.New(
+				`failed calling webhook "virtualmachines-mutator.kubevirt.io": context deadline exceeded`)),
+		},
 	}
 }
 

@@ -121,7 +121,8 @@ func (s *Shoot) ProxyControl(t *testing.T) *Line {
 func newLine(t *testing.T, to *rest.Config) (*Line, *httptest.Server) {
 	t.Helper()
 
-	l, forward := &Line{}, NewForwarder(t, to)
+	l := &Line{}
+	forward := NewForwarder(t, to)
 	forward.ModifyResponse = func(resp *http.Response) error {
 		if tell := l.CarriedOut.Load(); tell != nil {
 			(*tell)(CallOf(resp.Request.Method, resp.Request.URL))

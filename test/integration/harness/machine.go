@@ -89,8 +89,10 @@ func (s *Shoot) Spec(zone, rootVolume string) []byte {
 func (s *Shoot) NewMachine(zone, rootVolume string) *Machine {
 	return &Machine{
 		Machine: &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
-			Name: s.Name + "-" + rand.String(5), Namespace: s.Namespace, UID: uuid.NewUUID(),
-			Labels: map[string]string{"name": s.Name},
+			Name:      s.Name + "-" + rand.String(5),
+			Namespace: s.Namespace,
+			UID:       uuid.NewUUID(),
+			Labels:    map[string]string{"name": s.Name},
 		}},
 		Class: &v1alpha1.MachineClass{
 			ObjectMeta:   metav1.ObjectMeta{Name: "class", Namespace: s.Namespace},

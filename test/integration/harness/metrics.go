@@ -81,7 +81,8 @@ func SamplesIn(t *testing.T, scrape []byte) Samples {
 	for line := range strings.Lines(string(scrape)) {
 		line = strings.TrimSuffix(line, "\n")
 		if found := typeLine.FindStringSubmatch(line); found != nil {
-			family, kind = found[1], found[2]
+			family = found[1]
+			kind = found[2]
 		}
 
 		if strings.HasPrefix(line, "#") {

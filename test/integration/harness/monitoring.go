@@ -33,7 +33,8 @@ func EvaluateMonitoring(t *testing.T, overlay string) []Selector {
 	var complaint bytes.Buffer
 
 	command := exec.CommandContext(t.Context(), lab.Binaries.PromQL)
-	command.Stdin, command.Stderr = bytes.NewReader(objects), &complaint
+	command.Stdin = bytes.NewReader(objects)
+	command.Stderr = &complaint
 	out, err := command.Output()
 	require.NoError(t, err, "%s: %s", overlay, complaint.String())
 

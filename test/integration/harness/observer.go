@@ -45,8 +45,13 @@ func (s *Shoot) Watch(t *testing.T, events *Timeline, pools map[string]int32) *O
 	t.Helper()
 
 	o := &Observer{
-		Timeline: events, shoot: s, pools: pools, machines: map[string]*v1alpha1.Machine{}, away: map[string]int{},
-		pods: map[string]*corev1.Pod{}, Ready: map[string]int{},
+		Timeline: events,
+		shoot:    s,
+		pools:    pools,
+		machines: map[string]*v1alpha1.Machine{},
+		away:     map[string]int{},
+		pods:     map[string]*corev1.Pod{},
+		Ready:    map[string]int{},
 	}
 	kubevirtAPI := s.KubeVirt.KubevirtV1()
 	observe(t, s.MCM.MachineV1alpha1().Machines(s.Namespace), &v1alpha1.Machine{}, o.machine)
@@ -235,7 +240,8 @@ func (o *Observer) podEnded(pod *corev1.Pod) {
 
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
-			end.evicted, how = c.Reason == "EvictionByEvictionAPI", c.Reason
+			end.evicted = c.Reason == "EvictionByEvictionAPI"
+			how = c.Reason
 		}
 	}
 

@@ -57,7 +57,9 @@ func (s *Shoot) AddPool(t *testing.T, name string, replicas int32, spec []byte, 
 	_, err := s.MCM.MachineV1alpha1().MachineClasses(s.Namespace).Create(t.Context(), class, metav1.CreateOptions{})
 	require.NoError(t, err)
 
-	labels, one, none := map[string]string{"name": name}, intstr.FromInt32(1), intstr.FromInt32(0)
+	labels := map[string]string{"name": name}
+	one := intstr.FromInt32(1)
+	none := intstr.FromInt32(0)
 	deployment := &v1alpha1.MachineDeployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.MachineDeploymentSpec{

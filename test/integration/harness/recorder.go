@@ -106,9 +106,15 @@ func (r *recording) finish() (*suite.Record, error) {
 	}
 
 	report := &suite.Record{
-		Package: r.name, Run: flag.Lookup("test.run").Value.String(), Skip: flag.Lookup("test.skip").Value.String(),
-		Denials: expectedDenials(), Secrets: secrets,
-		Errors: r.errors, Scrapes: r.scrapes, WithCanary: r.machines[true], WithoutCanary: r.machines[false],
+		Package:       r.name,
+		Run:           flag.Lookup("test.run").Value.String(),
+		Skip:          flag.Lookup("test.skip").Value.String(),
+		Denials:       expectedDenials(),
+		Secrets:       secrets,
+		Errors:        r.errors,
+		Scrapes:       r.scrapes,
+		WithCanary:    r.machines[true],
+		WithoutCanary: r.machines[false],
 	}
 	r.requests.report(report)
 

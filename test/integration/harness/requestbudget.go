@@ -25,14 +25,20 @@ func CountRequests(t *testing.T) []RequestCount {
 	t.Helper()
 
 	c := &Counter{}
-	s, d := NewShoot(t), NewDriver(Settings{Grace: time.Minute, Wrap: c.Wrap, Wait: Settled})
+	s := NewShoot(t)
+	d := NewDriver(Settings{Grace: time.Minute, Wrap: c.Wrap, Wait: Settled})
 
 	var counts []RequestCount
 
 	count := func(method string, reads, writes, watches int) {
 		r, w, o := c.Take()
 		counts = append(counts, RequestCount{
-			Method: method, Reads: r, Writes: w, Watches: o, Budget: [3]int{reads, writes, watches}, Total: reads + writes + watches,
+			Method:  method,
+			Reads:   r,
+			Writes:  w,
+			Watches: o,
+			Budget:  [3]int{reads, writes, watches},
+			Total:   reads + writes + watches,
 		})
 	}
 

@@ -66,5 +66,6 @@ func (l *requestLog) report(r *suite.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	r.Calls, r.Covered = slices.Sorted(maps.Keys(l.made)), slices.Sorted(maps.Keys(l.covered))
+	r.Calls = slices.Sorted(maps.Keys(l.made))
+	r.Covered = slices.Sorted(maps.Keys(l.covered))
 }

@@ -63,7 +63,8 @@ func withCanaries(kubeconfig []byte) ([]byte, error) {
 	}
 
 	for _, user := range config.AuthInfos {
-		user.ClientCertificateData, user.ClientKeyData = own.certificate, own.key
+		user.ClientCertificateData = own.certificate
+		user.ClientKeyData = own.key
 		header, _, _ := strings.Cut(user.Token, ".")
 		tokens.Store(header, true)
 	}

@@ -52,7 +52,8 @@ func (s *Shoot) ImportImage(t *testing.T, name string) {
 
 	image := &cdiv1beta1.DataVolume{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Annotations: map[string]string{"cdi.kubevirt.io/storage.bind.immediate.requested": "true"},
+			Name:        name,
+			Annotations: map[string]string{"cdi.kubevirt.io/storage.bind.immediate.requested": "true"},
 		},
 		Spec: cdiv1beta1.DataVolumeSpec{
 			Source: &cdiv1beta1.DataVolumeSource{HTTP: &cdiv1beta1.DataVolumeSourceHTTP{URL: "https://images.example.com/worker.qcow2"}},

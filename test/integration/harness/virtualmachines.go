@@ -140,7 +140,8 @@ func (s *Shoot) CreateHaltedVMs(t *testing.T, many, others int) {
 		_, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Create(ctx, &kubevirtv1.VirtualMachine{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"mcm.gardener.cloud/cluster": cluster, "mcm.gardener.cloud/role": "node"}},
 			Spec: kubevirtv1.VirtualMachineSpec{
-				RunStrategy: new(kubevirtv1.RunStrategyHalted), Template: &kubevirtv1.VirtualMachineInstanceTemplateSpec{},
+				RunStrategy: new(kubevirtv1.RunStrategyHalted),
+				Template:    &kubevirtv1.VirtualMachineInstanceTemplateSpec{},
 			},
 		}, metav1.CreateOptions{})
 

@@ -26,7 +26,8 @@ func (s *Shoot) AwaitWebhook(t *testing.T, name string) {
 	probe := &kubevirtv1.VirtualMachine{
 		ObjectMeta: metav1.ObjectMeta{Name: "probe"},
 		Spec: kubevirtv1.VirtualMachineSpec{
-			RunStrategy: new(kubevirtv1.RunStrategyHalted), Template: &kubevirtv1.VirtualMachineInstanceTemplateSpec{},
+			RunStrategy: new(kubevirtv1.RunStrategyHalted),
+			Template:    &kubevirtv1.VirtualMachineInstanceTemplateSpec{},
 		},
 	}
 	Eventually(t, "the webhook "+name+" is in force", func(ctx context.Context) (bool, error) {
@@ -45,10 +46,12 @@ func BreakWebhook(operation admissionv1.OperationType, group, resources string) 
 		_, err := webhooks.Create(t.Context(), &admissionv1.ValidatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: s.ProviderNamespace},
 			Webhooks: []admissionv1.ValidatingWebhook{{
-				Name: "failures.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionv1.SideEffectClassNone),
-				ClientConfig:      admissionv1.WebhookClientConfig{URL: new("https://127.0.0.1:1/")},
-				FailurePolicy:     new(admissionv1.Fail),
-				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.ProviderNamespace}},
+				Name:                    "failures.example.com",
+				AdmissionReviewVersions: []string{"v1"},
+				SideEffects:             new(admissionv1.SideEffectClassNone),
+				ClientConfig:            admissionv1.WebhookClientConfig{URL: new("https://127.0.0.1:1/")},
+				FailurePolicy:           new(admissionv1.Fail),
+				NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.ProviderNamespace}},
 				Rules: []admissionv1.RuleWithOperations{{
 					Operations: []admissionv1.OperationType{operation},
 					Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resources}},

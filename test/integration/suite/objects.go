@@ -70,7 +70,8 @@ func (l *objectLog) follow(ctx context.Context, config *rest.Config, types []sch
 		write := func(object any) { l.write(resource.Resource, object) }
 
 		if _, err := informers.ForResource(resource).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: write, UpdateFunc: func(_, now any) { write(now) },
+			AddFunc:    write,
+			UpdateFunc: func(_, now any) { write(now) },
 		}); err != nil {
 			return fmt.Errorf("record %s: %w", resource.Resource, err)
 		}

@@ -213,7 +213,8 @@ func (r *rights) wrong() bool {
 func (r *rights) String() string {
 	var b strings.Builder
 
-	used, users := 0, map[string]int{}
+	used := 0
+	users := map[string]int{}
 
 	for right := range r.granted {
 		if r.used[right] != nil {

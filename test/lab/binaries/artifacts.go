@@ -34,8 +34,12 @@ func EnsureArtifact(ctx context.Context, progress io.Writer, a Artifact) (string
 		return "", err
 	}
 	s := step{
-		number: 1, name: a.Name, target: target, outputs: a.Outputs, estimate: a.Estimate,
-		produce: func(ctx context.Context, _ step, into string) error { return a.Produce(ctx, into) },
+		number:   1,
+		name:     a.Name,
+		target:   target,
+		outputs:  a.Outputs,
+		estimate: a.Estimate,
+		produce:  func(ctx context.Context, _ step, into string) error { return a.Produce(ctx, into) },
 	}
 	if s.done() {
 		return target, nil

@@ -130,8 +130,10 @@ func ensure(
 	found := l.binaries(assets)
 	found.GardenerResourceManager = existing(l.targets["gardener"], resourceManager)
 	found.GardenerAPIServer = existing(l.targets["gardener"], gardenerAPIServer)
-	found.CSIDriver, found.Sidecars = existing(l.targets[csiDriver], csiDriver), l.builtSidecars()
-	found.Kubelet, found.Launcher = existing(l.targets["kubelet"], "kubelet"), existing(l.targets["launcher"], "launcher")
+	found.CSIDriver = existing(l.targets[csiDriver], csiDriver)
+	found.Sidecars = l.builtSidecars()
+	found.Kubelet = existing(l.targets["kubelet"], "kubelet")
+	found.Launcher = existing(l.targets["launcher"], "launcher")
 	found.Importer = existing(l.targets["importer"], "importer")
 	return found, nil
 }

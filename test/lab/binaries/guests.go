@@ -12,16 +12,24 @@ func (l layout) guestPrograms() []step { return []step{l.kubelet(), l.launcher()
 func (l layout) kubelet() step {
 	outputs, p := one("kubelet", kubernetesLdflags(l.versions["kubelet"]), "k8s.io/kubernetes/cmd/kubelet")()
 	return step{
-		name: "kubelet", module: l.modules["kubelet"], target: l.targets["kubelet"],
-		outputs: outputs, estimate: 60 * time.Second, produce: p,
+		name:     "kubelet",
+		module:   l.modules["kubelet"],
+		target:   l.targets["kubelet"],
+		outputs:  outputs,
+		estimate: 60 * time.Second,
+		produce:  p,
 	}
 }
 
 func (l layout) launcher() step {
 	outputs, p := one("launcher", ldflags, "./cmd/launcher")()
 	return step{
-		name: "KubeVirt's converter", module: l.modules["launcher"], target: l.targets["launcher"],
-		outputs: outputs, estimate: 30 * time.Second, produce: p,
+		name:     "KubeVirt's converter",
+		module:   l.modules["launcher"],
+		target:   l.targets["launcher"],
+		outputs:  outputs,
+		estimate: 30 * time.Second,
+		produce:  p,
 	}
 }
 
@@ -29,7 +37,11 @@ func (l layout) launcher() step {
 func (l layout) importer() step {
 	outputs, p := one("importer", ldflags, "./cmd/importer")()
 	return step{
-		name: "CDI's importer", module: l.modules["importer"], target: l.targets["importer"],
-		outputs: outputs, estimate: 200 * time.Second, produce: p,
+		name:     "CDI's importer",
+		module:   l.modules["importer"],
+		target:   l.targets["importer"],
+		outputs:  outputs,
+		estimate: 200 * time.Second,
+		produce:  p,
 	}
 }

@@ -47,7 +47,8 @@ func newLayout(modules, cache string, minor func(component) string) (layout, err
 		kubernetes.set: kubernetes.module, kubeVirt.set: kubeVirt.module, cdi.set: cdi.module, "kubelet": kubernetes.module,
 	}
 	for _, s := range sidecarSets {
-		l.modules[s.set], versioned[s.set] = filepath.Join(modules, s.set), s.module
+		l.modules[s.set] = filepath.Join(modules, s.set)
+		versioned[s.set] = s.module
 	}
 	for _, c := range components {
 		if l.modules[c.set], err = c.folder(modules, minor(c)); err != nil {
@@ -101,8 +102,12 @@ func (l layout) steps(a assets) []step {
 	s := func(name, set string, estimate time.Duration, produce func() ([]string, producer)) step {
 		outputs, p := produce()
 		return step{
-			name: name, module: l.modules[set], target: l.targets[set],
-			outputs: outputs, estimate: estimate, produce: p,
+			name:     name,
+			module:   l.modules[set],
+			target:   l.targets[set],
+			outputs:  outputs,
+			estimate: estimate,
+			produce:  p,
 		}
 	}
 	kubernetesVersion := l.versions[kubernetes.set]
@@ -155,9 +160,12 @@ func (l layout) gardenerPrograms() []step {
 func (l layout) gardener() step {
 	const commands = "github.com/gardener/gardener/cmd/"
 	return step{
-		name: "Gardener", module: l.modules["gardener"], target: l.targets["gardener"],
-		outputs: []string{resourceManager, gardenerAPIServer}, estimate: 400 * time.Second,
-		produce: compile(ldflags, commands+resourceManager, commands+gardenerAPIServer),
+		name:     "Gardener",
+		module:   l.modules["gardener"],
+		target:   l.targets["gardener"],
+		outputs:  []string{resourceManager, gardenerAPIServer},
+		estimate: 400 * time.Second,
+		produce:  compile(ldflags, commands+resourceManager, commands+gardenerAPIServer),
 	}
 }
 

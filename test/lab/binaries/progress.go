@@ -23,7 +23,9 @@ type reporter struct {
 
 // begin prints a line at once and every ten seconds until stop is called.
 func (r reporter) begin(index int) (stop func()) {
-	begun, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
+	begun := time.Now()
+	done := make(chan struct{})
+	ended := make(chan struct{})
 	fmt.Fprintln(r.out, r.line(index, 0))
 	go func() {
 		defer close(ended)

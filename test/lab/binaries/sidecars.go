@@ -19,28 +19,44 @@ type sidecarSet struct {
 
 var sidecarSets = []sidecarSet{
 	{
-		set: "csi-provisioner-5", module: "github.com/kubernetes-csi/external-provisioner/v5", newest: "1.33",
-		programs: []string{"cmd/csi-provisioner"}, estimate: 150 * time.Second,
+		set:      "csi-provisioner-5",
+		module:   "github.com/kubernetes-csi/external-provisioner/v5",
+		newest:   "1.33",
+		programs: []string{"cmd/csi-provisioner"},
+		estimate: 150 * time.Second,
 	},
 	{
-		set: "csi-provisioner-6", module: "github.com/kubernetes-csi/external-provisioner/v6", oldest: "1.34",
-		programs: []string{"cmd/csi-provisioner"}, estimate: 80 * time.Second,
+		set:      "csi-provisioner-6",
+		module:   "github.com/kubernetes-csi/external-provisioner/v6",
+		oldest:   "1.34",
+		programs: []string{"cmd/csi-provisioner"},
+		estimate: 80 * time.Second,
 	},
 	{
-		set: "csi-attacher", module: "github.com/kubernetes-csi/external-attacher/v4",
-		programs: []string{"cmd/csi-attacher"}, estimate: 150 * time.Second,
+		set:      "csi-attacher",
+		module:   "github.com/kubernetes-csi/external-attacher/v4",
+		programs: []string{"cmd/csi-attacher"},
+		estimate: 150 * time.Second,
 	},
 	{
-		set: "csi-resizer-1", module: "github.com/kubernetes-csi/external-resizer", newest: "1.33",
-		programs: []string{"cmd/csi-resizer"}, estimate: 30 * time.Second,
+		set:      "csi-resizer-1",
+		module:   "github.com/kubernetes-csi/external-resizer",
+		newest:   "1.33",
+		programs: []string{"cmd/csi-resizer"},
+		estimate: 30 * time.Second,
 	},
 	{
-		set: "csi-resizer-2", module: "github.com/kubernetes-csi/external-resizer/v2", oldest: "1.34",
-		programs: []string{"cmd/csi-resizer"}, estimate: 150 * time.Second,
+		set:      "csi-resizer-2",
+		module:   "github.com/kubernetes-csi/external-resizer/v2",
+		oldest:   "1.34",
+		programs: []string{"cmd/csi-resizer"},
+		estimate: 150 * time.Second,
 	},
 	{
-		set: "csi-snapshotter", module: "github.com/kubernetes-csi/external-snapshotter/v8",
-		programs: []string{"cmd/csi-snapshotter", "cmd/snapshot-controller"}, estimate: 150 * time.Second,
+		set:      "csi-snapshotter",
+		module:   "github.com/kubernetes-csi/external-snapshotter/v8",
+		programs: []string{"cmd/csi-snapshotter", "cmd/snapshot-controller"},
+		estimate: 150 * time.Second,
 	},
 }
 
@@ -69,16 +85,24 @@ func (s sidecarSet) step(l layout) step {
 		outputs, packages = append(outputs, path.Base(program)), append(packages, s.module+"/"+program)
 	}
 	return step{
-		name: s.set + " " + string(l.versions[s.set]), module: l.modules[s.set], target: l.targets[s.set],
-		outputs: outputs, estimate: s.estimate, produce: compile(ldflags, packages...),
+		name:     s.set + " " + string(l.versions[s.set]),
+		module:   l.modules[s.set],
+		target:   l.targets[s.set],
+		outputs:  outputs,
+		estimate: s.estimate,
+		produce:  compile(ldflags, packages...),
 	}
 }
 
 // csiDriver returns the step that builds the driver.
 func (l layout) csiDriver() step {
 	return step{
-		name: "CSI driver", module: l.modules[csiDriver], target: l.targets[csiDriver],
-		outputs: []string{csiDriver}, estimate: 60 * time.Second, produce: compile(ldflags, "./cmd/csi-driver"),
+		name:     "CSI driver",
+		module:   l.modules[csiDriver],
+		target:   l.targets[csiDriver],
+		outputs:  []string{csiDriver},
+		estimate: 60 * time.Second,
+		produce:  compile(ldflags, "./cmd/csi-driver"),
 	}
 }
 

@@ -112,8 +112,10 @@ func copied(module, folder string) producer {
 // both combines two producers into one step; the second produces the last output.
 func both(first, last producer) producer {
 	return func(ctx context.Context, s step, into string) error {
-		head, tail := s, s
-		head.outputs, tail.outputs = s.outputs[:len(s.outputs)-1], s.outputs[len(s.outputs)-1:]
+		head := s
+		tail := s
+		head.outputs = s.outputs[:len(s.outputs)-1]
+		tail.outputs = s.outputs[len(s.outputs)-1:]
 		if err := first(ctx, head, into); err != nil {
 			return err
 		}

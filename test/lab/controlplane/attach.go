@@ -15,9 +15,11 @@ func Attach(name, adminKubeconfig string) (*Cluster, error) {
 		return nil, fmt.Errorf("attach to cluster %s: %w", name, err)
 	}
 	return &Cluster{
-		Name: name, ServerURL: config.Host, AdminKubeconfig: adminKubeconfig,
-		dir:        filepath.Dir(adminKubeconfig),
-		pki:        &pki{ca: &authority{pem: config.CAData}},
-		identities: map[string]identity{admin: {name: admin, token: config.BearerToken}},
+		Name:            name,
+		ServerURL:       config.Host,
+		AdminKubeconfig: adminKubeconfig,
+		dir:             filepath.Dir(adminKubeconfig),
+		pki:             &pki{ca: &authority{pem: config.CAData}},
+		identities:      map[string]identity{admin: {name: admin, token: config.BearerToken}},
 	}, nil
 }

@@ -229,7 +229,9 @@ func (o Options) garbageCollection(name string) []string {
 
 func (c *Cluster) start(name, binary string, args ...string) (*process.Process, error) {
 	p, err := c.options.Group.Start(process.Spec{
-		Name: c.Name + "-" + name, Path: binary, Args: args,
+		Name: c.Name + "-" + name,
+		Path: binary,
+		Args: args,
 		// Some components leave temporary files behind, which the lab deletes with their data.
 		Env: append(c.options.garbageCollection(name), "TMPDIR="+c.dir),
 		// An orderly shutdown of some components takes seconds and saves nothing: the data

@@ -85,8 +85,9 @@ func (c *Cluster) config(name string) *rest.Config {
 		Host:            c.ServerURL,
 		BearerToken:     c.identities[name].token,
 		TLSClientConfig: rest.TLSClientConfig{CAData: c.pki.ca.pem},
-		QPS:             qps, Burst: burst,
-		UserAgent: "lab",
+		QPS:             qps,
+		Burst:           burst,
+		UserAgent:       "lab",
 	}
 }
 

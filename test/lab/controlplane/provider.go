@@ -57,7 +57,8 @@ func (p *provider) applyManifests(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.kubeVirtPort, p.cdiPort = ports[0], ports[1]
+	p.kubeVirtPort = ports[0]
+	p.cdiPort = ports[1]
 	objects, err := p.ownObjects()
 	if err != nil {
 		return err
@@ -120,7 +121,8 @@ func (p *provider) runVirtAPI(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	certificate, key := p.pki.file("server.crt"), p.pki.file("server.key")
+	certificate := p.pki.file("server.crt")
+	key := p.pki.file("server.key")
 	p.virtAPI, err = p.start("virt-api", p.options.Binaries.VirtAPI,
 		"--kubeconfig="+file, "--listen="+loopback, fmt.Sprintf("--port=%d", p.kubeVirtPort),
 		"--tls-cert-file="+certificate, "--tls-key-file="+key,

@@ -40,11 +40,13 @@ func (s storageClass) object() object {
 	if s.byDefault {
 		o["metadata"] = object{"name": s.name, "annotations": object{"storageclass.kubernetes.io/is-default-class": "true"}}
 	}
-	o["provisioner"], o["allowVolumeExpansion"] = dataplane.Provisioner, true
+	o["provisioner"] = dataplane.Provisioner
+	o["allowVolumeExpansion"] = true
 	if s.zonal {
 		o["parameters"] = object{dataplane.ZonalParameter: "true"}
 	}
-	o["volumeBindingMode"], o["reclaimPolicy"] = s.binding, "Delete"
+	o["volumeBindingMode"] = s.binding
+	o["reclaimPolicy"] = "Delete"
 	return o
 }
 

@@ -21,9 +21,12 @@ func (c *Cluster) UpgradeKubeVirt(ctx context.Context, to *binaries.Binaries) er
 		return errors.New("upgrade KubeVirt: another process has started the cluster")
 	}
 	next := *p.options.Binaries
-	next.VirtAPI, next.VirtController = to.VirtAPI, to.VirtController
-	next.KubeVirtManifests, next.KubeVirtVersion = to.KubeVirtManifests, to.KubeVirtVersion
-	p.options.Binaries, p.registrations = &next, nil
+	next.VirtAPI = to.VirtAPI
+	next.VirtController = to.VirtController
+	next.KubeVirtManifests = to.KubeVirtManifests
+	next.KubeVirtVersion = to.KubeVirtVersion
+	p.options.Binaries = &next
+	p.registrations = nil
 	for _, step := range []func(context.Context) error{p.stopKubeVirt, p.applyKubeVirt, p.awaitDiscovery, p.startKubeVirt, p.register} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("upgrade KubeVirt of cluster %s to %s: %w", c.Name, next.KubeVirtVersion, err)

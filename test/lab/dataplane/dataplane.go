@@ -137,38 +137,54 @@ func newParts(c Config, provider *providerCluster, target *targetCluster) *parts
 	if out == nil {
 		out = io.Discard
 	}
-	log, now := slog.New(slog.NewTextHandler(out, nil)), time.Now
+	log := slog.New(slog.NewTextHandler(out, nil))
+	now := time.Now
 	conduct := behaviour{namespaces: provider.namespaces}
 	p := &parts{
 		provider: provider,
 		target:   target,
 		agent:    &nodeAgent{provider: provider, nodes: nodesByName(c.Nodes), kubelet: c.KubeletVersion, now: now},
 		workloads: &providerWorkloads{
-			provider: provider, behaviour: conduct, now: now,
-			addresses: newAddressPool(10, 244), loopback: newAddressPool(127, 244),
+			provider:  provider,
+			behaviour: conduct,
+			now:       now,
+			addresses: newAddressPool(10, 244),
+			loopback:  newAddressPool(127, 244),
 		},
 		guests:    newGuests(provider, target, conduct, c.KubeletVersion, now, log.With("part", "guests")),
 		guestWork: &guestWorkloads{addresses: newAddressPool(10, 245)},
 	}
 	p.nodes = newController("nodes", log, p.agent.reconcile)
 	pods := &kubelet{
-		client: provider.client, pods: provider.pods, runs: p.runsProviderPods, workloads: p.workloads, now: now,
+		client:    provider.client,
+		pods:      provider.pods,
+		runs:      p.runsProviderPods,
+		workloads: p.workloads,
+		now:       now,
 	}
 	p.pods = newController("kubelet", log, pods.reconcile)
 	handler := &virtHandler{
-		provider: provider, behaviour: conduct, now: now, log: log.With("part", "virt-handler"),
-		real: &realGuests{provider: provider, hypervisor: c.Hypervisor, now: now},
+		provider:  provider,
+		behaviour: conduct,
+		now:       now,
+		log:       log.With("part", "virt-handler"),
+		real:      &realGuests{provider: provider, hypervisor: c.Hypervisor, now: now},
 	}
 	p.handler = newController("virt-handler", log, handler.reconcile)
 	storage := &storageDriver{provider: provider, behaviour: conduct, now: now, log: log.With("part", "storage")}
 	if c.Hypervisor != nil {
-		storage.volumes, p.workloads.volumes = c.Hypervisor, c.Hypervisor
+		storage.volumes = c.Hypervisor
+		p.workloads.volumes = c.Hypervisor
 	}
 	p.claims = newController("provisioner", log, storage.reconcileClaim)
 	p.volumes = newController("deleter", log, storage.reconcileVolume)
 	p.guestNodes = newController("guests", log, p.guests.reconcile)
 	guestPods := &kubelet{
-		client: target.client, pods: target.pods, runs: p.runsGuestPods, workloads: p.guestWork, now: now,
+		client:    target.client,
+		pods:      target.pods,
+		runs:      p.runsGuestPods,
+		workloads: p.guestWork,
+		now:       now,
 	}
 	p.guestPods = newController("guest-kubelet", log, guestPods.reconcile)
 	return p

@@ -106,7 +106,8 @@ func (g *guests) hasKubelet(instance *kubevirtv1.VirtualMachineInstance) bool {
 // join registers the Node of a guest that has a valid bootstrap token, or had
 // one when it wrote its disk.
 func (g *guests) join(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance) (time.Duration, error) {
-	name, before := hostname(instance), g.removalOf(hostname(instance))
+	name := hostname(instance)
+	before := g.removalOf(hostname(instance))
 	if left := remaining(g.now(), before.at, registrationDelay); left > 0 {
 		return left, nil
 	}
@@ -141,7 +142,8 @@ func (g *guests) keepAlive(
 		g.log.Warn("Node belongs to another guest", "node", node.Name, "instance", instanceKey(instance))
 		return heartbeatInterval, nil
 	}
-	sameDisk, host := node.Annotations[diskAnnotation] == g.disk(instance), node.Annotations[hostAnnotation]
+	sameDisk := node.Annotations[diskAnnotation] == g.disk(instance)
+	host := node.Annotations[hostAnnotation]
 	switch {
 	case sameDisk && host == instance.Status.NodeName:
 	case sameDisk && migratedFrom(instance, host):

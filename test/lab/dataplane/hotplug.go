@@ -18,10 +18,14 @@ func attachVolumes(instance *kubevirtv1.VirtualMachineInstance) {
 		wanted := slices.ContainsFunc(instance.Spec.Volumes, func(v kubevirtv1.Volume) bool { return v.Name == status.Name })
 		switch {
 		case wanted && status.Phase == kubevirtv1.HotplugVolumeAttachedToNode:
-			status.Phase, status.Target, status.Reason = kubevirtv1.VolumeReady, "sd-"+status.Name, "VolumeReady"
+			status.Phase = kubevirtv1.VolumeReady
+			status.Target = "sd-" + status.Name
+			status.Reason = "VolumeReady"
 			status.Message = "Successfully attach hotplugged volume " + status.Name + " to VM"
 		case !wanted && isMounted(status.Phase):
-			status.Phase, status.Target, status.Reason = kubevirtv1.HotplugVolumeUnMounted, "", "VolumeUnMountedFromPod"
+			status.Phase = kubevirtv1.HotplugVolumeUnMounted
+			status.Target = ""
+			status.Reason = "VolumeUnMountedFromPod"
 			status.Message = "Volume " + status.Name + " has been unmounted from virt-launcher pod"
 		}
 	}

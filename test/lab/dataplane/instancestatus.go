@@ -33,7 +33,8 @@ func interfaceStatuses(
 		status.QueueCount = 1
 		status.LinkState = string(kubevirtv1.InterfaceStateLinkUp)
 		if isPodNetwork(instance, spec.Name) {
-			status.IP, status.IPs = podIP, []string{podIP}
+			status.IP = podIP
+			status.IPs = []string{podIP}
 		}
 		sources := []string{infoSourceDomain}
 		if agent {
@@ -85,18 +86,23 @@ func isPodNetwork(instance *kubevirtv1.VirtualMachineInstance, name string) bool
 // with its storage or without.
 func migrationConditions(instance *kubevirtv1.VirtualMachineInstance) []kubevirtv1.VirtualMachineInstanceCondition {
 	live := kubevirtv1.VirtualMachineInstanceCondition{
-		Type: kubevirtv1.VirtualMachineInstanceIsMigratable, Status: corev1.ConditionTrue,
+		Type:   kubevirtv1.VirtualMachineInstanceIsMigratable,
+		Status: corev1.ConditionTrue,
 	}
 	storage := kubevirtv1.VirtualMachineInstanceCondition{
-		Type: kubevirtv1.VirtualMachineInstanceIsStorageLiveMigratable, Status: corev1.ConditionTrue,
+		Type:   kubevirtv1.VirtualMachineInstanceIsStorageLiveMigratable,
+		Status: corev1.ConditionTrue,
 	}
 	if reason, message := hostObstacle(instance); reason != "" {
-		live.Status, live.Reason, live.Message = corev1.ConditionFalse, reason, message
+		live.Status = corev1.ConditionFalse
+		live.Reason = reason
+		live.Message = message
 		storage.Status = corev1.ConditionFalse
 		storage.Reason = kubevirtv1.VirtualMachineInstanceReasonNotMigratable
 		storage.Message = reason + ": " + message
 	} else if message := diskObstacle(instance); message != "" {
-		live.Status, live.Message = corev1.ConditionFalse, message
+		live.Status = corev1.ConditionFalse
+		live.Message = message
 		live.Reason = kubevirtv1.VirtualMachineInstanceReasonDisksNotMigratable
 	}
 	return []kubevirtv1.VirtualMachineInstanceCondition{live, storage}
@@ -176,7 +182,8 @@ func setInstanceCondition(
 			continue
 		}
 		if current.Status == condition.Status {
-			condition.LastProbeTime, condition.LastTransitionTime = current.LastProbeTime, current.LastTransitionTime
+			condition.LastProbeTime = current.LastProbeTime
+			condition.LastTransitionTime = current.LastTransitionTime
 		}
 		instance.Status.Conditions[i] = condition
 		return

@@ -39,7 +39,8 @@ func (h *virtHandler) migrate(instance *kubevirtv1.VirtualMachineInstance, now t
 	case len(state.TargetDirectMigrationNodePorts) == 0:
 		return h.listen(instance)
 	case state.StartTimestamp == nil:
-		state.StartTimestamp, state.Mode = timestamp(now), kubevirtv1.MigrationPreCopy
+		state.StartTimestamp = timestamp(now)
+		state.Mode = kubevirtv1.MigrationPreCopy
 		return 0
 	default:
 		return h.copyGuest(instance, now)
@@ -105,7 +106,9 @@ func failMigration(state *kubevirtv1.VirtualMachineInstanceMigrationState, reaso
 	if state.StartTimestamp == nil {
 		state.StartTimestamp = timestamp(now)
 	}
-	state.EndTimestamp, state.Failed, state.FailureReason = timestamp(now), true, reason
+	state.EndTimestamp = timestamp(now)
+	state.Failed = true
+	state.FailureReason = reason
 }
 
 // takeOver makes the target's virt-handler the owner of the instance, as its ackMigrationCompletion
@@ -113,7 +116,8 @@ func failMigration(state *kubevirtv1.VirtualMachineInstanceMigrationState, reaso
 func takeOver(instance *kubevirtv1.VirtualMachineInstance, now time.Time) {
 	state := instance.Status.MigrationState
 	state.TargetNodeDomainDetected = true
-	state.TargetNodeDomainReadyTimestamp, state.EndTimestamp = timestamp(now), timestamp(now)
+	state.TargetNodeDomainReadyTimestamp = timestamp(now)
+	state.EndTimestamp = timestamp(now)
 	if instance.Labels == nil {
 		instance.Labels = map[string]string{}
 	}

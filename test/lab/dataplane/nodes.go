@@ -70,8 +70,13 @@ func GuideNodes() []Node {
 	var nodes []Node
 	for _, zone := range []string{"b", "c", "d"} {
 		nodes = append(nodes, Node{
-			Name: "provider-europe-west1-" + zone, Region: "europe-west1", Zone: "europe-west1-" + zone,
-			CPU: "64", Memory: "256Gi", HugePages: "32Gi", CPUFeatures: []string{"pcid"},
+			Name:        "provider-europe-west1-" + zone,
+			Region:      "europe-west1",
+			Zone:        "europe-west1-" + zone,
+			CPU:         "64",
+			Memory:      "256Gi",
+			HugePages:   "32Gi",
+			CPUFeatures: []string{"pcid"},
 		})
 	}
 	return nodes
@@ -368,7 +373,9 @@ func renewLease(ctx context.Context, client kubernetes.Interface, node *corev1.N
 // renderLease returns a node's Lease, with an owner reference to the Node so that
 // both are deleted together.
 func renderLease(node *corev1.Node, now time.Time) *coordinationv1.Lease {
-	holder, seconds, renewed := node.Name, int32(leaseSeconds), metav1.NewMicroTime(now)
+	holder := node.Name
+	seconds := int32(leaseSeconds)
+	renewed := metav1.NewMicroTime(now)
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      node.Name,

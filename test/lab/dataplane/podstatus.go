@@ -67,7 +67,8 @@ func restarts(pod *corev1.Pod) int32 {
 // setWaiting reports containers that cannot start.
 func setWaiting(pod *corev1.Pod, reason, message string, now time.Time) {
 	if reason == reasonNoSandbox {
-		reason, message = reasonContainerCreating, ""
+		reason = reasonContainerCreating
+		message = ""
 	}
 	acknowledge(pod, now)
 	pod.Status.Phase = corev1.PodPending
@@ -182,17 +183,24 @@ func imageID(image string) string {
 // setInitContainers reports init containers as completed, and sidecars as running.
 func setInitContainers(pod *corev1.Pod, now time.Time) {
 	statuses := make([]corev1.ContainerStatus, 0, len(pod.Spec.InitContainers))
-	at, up := metav1.NewTime(now), true
+	at := metav1.NewTime(now)
+	up := true
 	for _, container := range pod.Spec.InitContainers {
 		state := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-			Reason: reasonCompleted, StartedAt: at, FinishedAt: at,
+			Reason:     reasonCompleted,
+			StartedAt:  at,
+			FinishedAt: at,
 		}}
 		if container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways {
 			state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}
 		}
 		statuses = append(statuses, corev1.ContainerStatus{
-			Name: container.Name, Image: container.Image, ImageID: imageID(container.Image),
-			Ready: true, Started: &up, State: state,
+			Name:    container.Name,
+			Image:   container.Image,
+			ImageID: imageID(container.Image),
+			Ready:   true,
+			Started: &up,
+			State:   state,
 		})
 	}
 	pod.Status.InitContainerStatuses = statuses
@@ -234,7 +242,10 @@ func gatesOpen(pod *corev1.Pod) bool {
 // setPodCondition stores a condition; its transition time changes only with its status.
 func setPodCondition(pod *corev1.Pod, kind corev1.PodConditionType, holds bool, reason string, now time.Time) {
 	condition := corev1.PodCondition{
-		Type: kind, Status: corev1.ConditionFalse, Reason: reason, LastTransitionTime: metav1.NewTime(now),
+		Type:               kind,
+		Status:             corev1.ConditionFalse,
+		Reason:             reason,
+		LastTransitionTime: metav1.NewTime(now),
 	}
 	if holds {
 		condition.Status = corev1.ConditionTrue

@@ -30,7 +30,8 @@ func (r *realGuests) advance(
 		return 0, fmt.Errorf("instance %s asks for a real guest, which this lab cannot boot: start it with --guests=real",
 			instanceKey(instance))
 	}
-	now, state := r.now(), r.hypervisor.Observe(instance.UID)
+	now := r.now()
+	state := r.hypervisor.Observe(instance.UID)
 	since, asked := shutdownRequest(instance, pod)
 	switch {
 	case state.End != GuestNotEnded:
@@ -159,7 +160,8 @@ func (r *realGuests) disks(instance *kubevirtv1.VirtualMachineInstance) ([]Disk,
 // overhead, in whole MiB.
 func diskSize(instance *kubevirtv1.VirtualMachineInstance, volume string, claim *corev1.PersistentVolumeClaim) int64 {
 	capacity := claim.Status.Capacity[corev1.ResourceStorage]
-	size, overhead := capacity.Value(), 0.0
+	size := capacity.Value()
+	overhead := 0.0
 	for _, status := range instance.Status.VolumeStatus {
 		info := status.PersistentVolumeClaimInfo
 		if status.Name != volume || info == nil || info.FilesystemOverhead == nil || isBlock(info.VolumeMode) {
@@ -194,7 +196,8 @@ func (r *realGuests) report(instance *kubevirtv1.VirtualMachineInstance, pod *co
 		kubevirtv1.VirtualMachineInstanceIsMigratable, kubevirtv1.VirtualMachineInstanceIsStorageLiveMigratable,
 	} {
 		setInstanceCondition(instance, kubevirtv1.VirtualMachineInstanceCondition{
-			Type: condition, Status: corev1.ConditionFalse,
+			Type:    condition,
+			Status:  corev1.ConditionFalse,
 			Reason:  kubevirtv1.VirtualMachineInstanceReasonNotMigratable,
 			Message: "the lab cannot migrate real guests",
 		}, now)
@@ -207,7 +210,8 @@ func (r *realGuests) report(instance *kubevirtv1.VirtualMachineInstance, pod *co
 		addGuestView(&instance.Status.Interfaces[i], isPodNetwork(instance, instance.Status.Interfaces[i].Name), agent)
 	}
 	setInstanceCondition(instance, kubevirtv1.VirtualMachineInstanceCondition{
-		Type: kubevirtv1.VirtualMachineInstanceAgentConnected, Status: corev1.ConditionTrue,
+		Type:   kubevirtv1.VirtualMachineInstanceAgentConnected,
+		Status: corev1.ConditionTrue,
 	}, now)
 }
 
@@ -220,7 +224,8 @@ func addGuestView(status *kubevirtv1.VirtualMachineInstanceNetworkInterface, onP
 		}
 		status.InterfaceName = seen.Name
 		if !onPodNetwork && len(seen.IPs) > 0 {
-			status.IP, status.IPs = seen.IPs[0], seen.IPs
+			status.IP = seen.IPs[0]
+			status.IPs = seen.IPs
 		}
 	}
 }

@@ -48,7 +48,8 @@ func (w *providerWorkloads) importerRun(ctx context.Context, pod *corev1.Pod) (I
 	for _, variable := range container.Env {
 		run.Env[variable.Name] = variable.Value
 	}
-	run.Volume, run.Scratch = w.volumeOf(pod, cdiDataVolume), w.volumeOf(pod, cdiScratchVolume)
+	run.Volume = w.volumeOf(pod, cdiDataVolume)
+	run.Scratch = w.volumeOf(pod, cdiScratchVolume)
 	certificates, err := w.certificates(ctx, pod)
 	run.CA = certificates
 	return run, err

@@ -150,7 +150,8 @@ func (d *storageDriver) zoneConflict(
 	if err != nil || class.Parameters[ZonalParameter] != "true" {
 		return ""
 	}
-	from, to := zoneOf(volume.Spec.NodeAffinity), zoneOf(d.accessibleFrom(claim, class))
+	from := zoneOf(volume.Spec.NodeAffinity)
+	to := zoneOf(d.accessibleFrom(claim, class))
 	if from == "" || to == "" || from == to {
 		return ""
 	}
@@ -178,7 +179,11 @@ func (d *storageDriver) refuse(
 ) error {
 	return recordWarning(ctx, d.provider.client, d.now(), &corev1.Event{
 		InvolvedObject: corev1.ObjectReference{
-			APIVersion: "v1", Kind: claimKind, Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
+			APIVersion: "v1",
+			Kind:       claimKind,
+			Namespace:  claim.Namespace,
+			Name:       claim.Name,
+			UID:        claim.UID,
 		},
 		Reason: "ProvisioningFailed",
 		Message: fmt.Sprintf("failed to provision volume with StorageClass %q: rpc error: code = InvalidArgument desc = %s",
@@ -247,7 +252,11 @@ func renderVolume(
 			PersistentVolumeReclaimPolicy: reclaim,
 			NodeAffinity:                  affinity,
 			ClaimRef: &corev1.ObjectReference{
-				APIVersion: "v1", Kind: claimKind, Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
+				APIVersion: "v1",
+				Kind:       claimKind,
+				Namespace:  claim.Namespace,
+				Name:       claim.Name,
+				UID:        claim.UID,
 			},
 			PersistentVolumeSource: corev1.PersistentVolumeSource{
 				CSI: &corev1.CSIPersistentVolumeSource{Driver: Provisioner, VolumeHandle: name},

@@ -84,16 +84,22 @@ func (h *virtHandler) advance(ctx context.Context, instance *kubevirtv1.VirtualM
 func (h *virtHandler) failSync(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance) error {
 	const message = "failed to configure vmi network: LinkAdd: operation not supported"
 	setInstanceCondition(instance, kubevirtv1.VirtualMachineInstanceCondition{
-		Type: kubevirtv1.VirtualMachineInstanceSynchronized, Status: corev1.ConditionFalse,
-		Reason: "Synchronizing with the Domain failed.", Message: message,
+		Type:    kubevirtv1.VirtualMachineInstanceSynchronized,
+		Status:  corev1.ConditionFalse,
+		Reason:  "Synchronizing with the Domain failed.",
+		Message: message,
 	}, h.now())
 	return recordWarning(ctx, h.provider.client, h.now(), &corev1.Event{
 		InvolvedObject: corev1.ObjectReference{
-			APIVersion: kubevirtv1.GroupVersion.String(), Kind: "VirtualMachineInstance",
-			Namespace: instance.Namespace, Name: instance.Name, UID: instance.UID,
+			APIVersion: kubevirtv1.GroupVersion.String(),
+			Kind:       "VirtualMachineInstance",
+			Namespace:  instance.Namespace,
+			Name:       instance.Name,
+			UID:        instance.UID,
 		},
-		Reason: "SyncFailed", Message: message,
-		Source: corev1.EventSource{Component: "virt-handler", Host: instance.Status.NodeName},
+		Reason:  "SyncFailed",
+		Message: message,
+		Source:  corev1.EventSource{Component: "virt-handler", Host: instance.Status.NodeName},
 	})
 }
 
@@ -142,10 +148,12 @@ func shutdownRequest(instance *kubevirtv1.VirtualMachineInstance, pod *corev1.Po
 // shutDown ends the guest after the shutdown latency, or kills it if its
 // grace period expires first.
 func (h *virtHandler) shutDown(instance *kubevirtv1.VirtualMachineInstance, now, since time.Time) time.Duration {
-	latency, grace := h.behaviour.latency(instance.Namespace, ShutdownLatencyAnnotation), gracePeriod(instance)
+	latency := h.behaviour.latency(instance.Namespace, ShutdownLatencyAnnotation)
+	grace := gracePeriod(instance)
 	end := kubevirtv1.Succeeded
 	if hasFault(instance, FaultStuckShutdown) || latency > grace {
-		latency, end = grace, kubevirtv1.Failed
+		latency = grace
+		end = kubevirtv1.Failed
 	}
 	if grace == 0 { // killed without a shutdown request: not a failure
 		end = kubevirtv1.Succeeded
@@ -198,7 +206,8 @@ func (h *virtHandler) observe(instance *kubevirtv1.VirtualMachineInstance, pod *
 	if agent {
 		instance.Status.GuestOSInfo = guestOSInfo()
 		setInstanceCondition(instance, kubevirtv1.VirtualMachineInstanceCondition{
-			Type: kubevirtv1.VirtualMachineInstanceAgentConnected, Status: corev1.ConditionTrue,
+			Type:   kubevirtv1.VirtualMachineInstanceAgentConnected,
+			Status: corev1.ConditionTrue,
 		}, now)
 	}
 	return left
@@ -221,6 +230,7 @@ func setPhase(instance *kubevirtv1.VirtualMachineInstance, phase kubevirtv1.Virt
 	instance.Status.Phase = phase
 	instance.Status.PhaseTransitionTimestamps = append(instance.Status.PhaseTransitionTimestamps,
 		kubevirtv1.VirtualMachineInstancePhaseTransitionTimestamp{
-			Phase: phase, PhaseTransitionTimestamp: metav1.NewTime(now),
+			Phase:                    phase,
+			PhaseTransitionTimestamp: metav1.NewTime(now),
 		})
 }

@@ -23,29 +23,39 @@ func (k *kubelet) warn(ctx context.Context, pod *corev1.Pod, waiting, message st
 	}
 	return recordWarning(ctx, k.client, now, &corev1.Event{
 		InvolvedObject: corev1.ObjectReference{
-			APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+			APIVersion: "v1",
+			Kind:       "Pod",
+			Namespace:  pod.Namespace,
+			Name:       pod.Name,
+			UID:        pod.UID,
 		},
-		Reason: reason, Message: eventMessage(reason, message),
-		Source: corev1.EventSource{Component: "kubelet", Host: pod.Spec.NodeName},
+		Reason:  reason,
+		Message: eventMessage(reason, message),
+		Source:  corev1.EventSource{Component: "kubelet", Host: pod.Spec.NodeName},
 	})
 }
 
 // recordWarning records a warning about an object: one Event per object and reason, with a count.
 func recordWarning(ctx context.Context, client kubernetes.Interface, now time.Time, said *corev1.Event) error {
 	object := said.InvolvedObject
-	said.Namespace, said.Name, said.Type = object.Namespace, object.Name+"."+said.Reason, corev1.EventTypeWarning
+	said.Namespace = object.Namespace
+	said.Name = object.Name + "." + said.Reason
+	said.Type = corev1.EventTypeWarning
 	events := client.CoreV1().Events(object.Namespace)
 	event, err := events.Get(ctx, said.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		said.FirstTimestamp, said.LastTimestamp, said.Count = metav1.NewTime(now), metav1.NewTime(now), 1
+		said.FirstTimestamp = metav1.NewTime(now)
+		said.LastTimestamp = metav1.NewTime(now)
+		said.Count = 1
 		_, err = events.Create(ctx, said, metav1.CreateOptions{})
 	case err != nil:
 	case now.Sub(event.LastTimestamp.Time) < warningInterval:
 		return nil
 	default:
 		event.Count++
-		event.LastTimestamp, event.Message = metav1.NewTime(now), said.Message
+		event.LastTimestamp = metav1.NewTime(now)
+		event.Message = said.Message
 		_, err = events.Update(ctx, event, metav1.UpdateOptions{})
 	}
 	if err != nil {

@@ -13,7 +13,9 @@ import (
 func (l *Lab) StartMachineControllerManager(ctx context.Context, s *Shoot, extraArgs ...string) (*process.Process, error) {
 	args := append(sharedArgs(s, s.MCMKubeconfig), extraArgs...)
 	return l.startController(ctx, process.Spec{
-		Name: s.Name + "-machine-controller-manager", Path: l.Binaries.MCM, Args: args,
+		Name: s.Name + "-machine-controller-manager",
+		Path: l.Binaries.MCM,
+		Args: args,
 	})
 }
 
@@ -33,7 +35,9 @@ func (l *Lab) StartSidecar(ctx context.Context, s *Shoot, binary string, extraAr
 	)
 	args = append(append(args, l.joinArgs()...), l.SidecarArgs...)
 	return l.startController(ctx, process.Spec{
-		Name: s.Name + "-machine-controller", Path: binary, Args: append(args, extraArgs...),
+		Name: s.Name + "-machine-controller",
+		Path: binary,
+		Args: append(args, extraArgs...),
 	})
 }
 

@@ -92,8 +92,12 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 		return nil, err
 	}
 	l := &Lab{
-		Dir: f.path, LogDir: f.logs(), Binaries: found, KeepLogs: o.KeepLogs,
-		folder: f, group: process.NewGroup(f.logs()),
+		Dir:      f.path,
+		LogDir:   f.logs(),
+		Binaries: found,
+		KeepLogs: o.KeepLogs,
+		folder:   f,
+		group:    process.NewGroup(f.logs()),
 	}
 	if err := l.start(ctx, o, image); err != nil {
 		err = fmt.Errorf("start the lab: %w", err)
@@ -134,7 +138,10 @@ func (l *Lab) start(ctx context.Context, o Options, image string) (err error) {
 	}
 	options := func(name string) controlplane.Options {
 		return controlplane.Options{
-			Dir: filepath.Join(l.folder.data(), name), Group: l.group, Binaries: l.Binaries, SpendMemory: o.SpendMemory,
+			Dir:         filepath.Join(l.folder.data(), name),
+			Group:       l.group,
+			Binaries:    l.Binaries,
+			SpendMemory: o.SpendMemory,
 		}
 	}
 	err = controlplane.Together(ctx, func(ctx context.Context) (err error) {
@@ -144,7 +151,8 @@ func (l *Lab) start(ctx context.Context, o Options, image string) (err error) {
 		return err
 	}, func(ctx context.Context) (err error) {
 		own := options("provider")
-		own.NodeMonitorGrace, own.Toleration = nodeMonitorGrace, toleration
+		own.NodeMonitorGrace = nodeMonitorGrace
+		own.Toleration = toleration
 		if l.Provider, err = controlplane.StartProvider(ctx, own); err != nil {
 			return err
 		}
@@ -221,8 +229,13 @@ func (l *Lab) startSimulator(ctx context.Context, o Options) (*simulator, error)
 	// A cancelled start must not hang in the data plane.
 	release := context.AfterFunc(ctx, cancel)
 	plane, err := dataplane.Start(lifetime, dataplane.Config{
-		Provider: l.Provider.Config(), VirtHandler: l.Provider.VirtHandlerConfig(), Target: l.Target.Config(),
-		Nodes: nodes, KubeletVersion: string(l.Binaries.KubernetesVersion), Log: log, Hypervisor: l.hypervisor(),
+		Provider:       l.Provider.Config(),
+		VirtHandler:    l.Provider.VirtHandlerConfig(),
+		Target:         l.Target.Config(),
+		Nodes:          nodes,
+		KubeletVersion: string(l.Binaries.KubernetesVersion),
+		Log:            log,
+		Hypervisor:     l.hypervisor(),
 	})
 	if err == nil && !release() {
 		err = ctx.Err()

@@ -30,7 +30,10 @@ func (l *Lab) AllowEvacuation(ctx context.Context, s *Shoot) ([]byte, error) {
 			"name: "+mcmAccount+"\n", "name: "+evacuationAccount+"\n", shippedNamespace, s.Namespace)
 	})
 	w.awaitRight(ctx, evacuationAccount, authorizationv1.ResourceAttributes{
-		Verb: "delete", Group: "machine.sapcloud.io", Resource: "machines", Namespace: s.Namespace,
+		Verb:      "delete",
+		Group:     "machine.sapcloud.io",
+		Resource:  "machines",
+		Namespace: s.Namespace,
 	})
 	kubeconfig := w.kubeconfig(ctx, evacuationAccount)
 	if w.err != nil {
@@ -44,6 +47,9 @@ func (l *Lab) allowMigrations(ctx context.Context, s *Shoot) error {
 		return err
 	}
 	return awaitRight(ctx, l.Provider, s.ProviderNamespace, driverAccount, authorizationv1.ResourceAttributes{
-		Verb: "create", Group: "kubevirt.io", Resource: "virtualmachineinstancemigrations", Namespace: s.ProviderNamespace,
+		Verb:      "create",
+		Group:     "kubevirt.io",
+		Resource:  "virtualmachineinstancemigrations",
+		Namespace: s.ProviderNamespace,
 	})
 }

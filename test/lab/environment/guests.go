@@ -38,8 +38,12 @@ func (l *Lab) startGuests(ctx context.Context, o Options, image string) error {
 	}
 	var err error
 	l.Guests, err = guest.New(ctx, guest.Options{
-		Dir: filepath.Join(l.folder.data(), "guests"), LogDir: l.LogDir, Group: l.group,
-		Image: image, Launcher: l.Binaries.Launcher, Importer: l.Binaries.Importer,
+		Dir:      filepath.Join(l.folder.data(), "guests"),
+		LogDir:   l.LogDir,
+		Group:    l.group,
+		Image:    image,
+		Launcher: l.Binaries.Launcher,
+		Importer: l.Binaries.Importer,
 	})
 	if err != nil {
 		return fmt.Errorf("start the hypervisor: %w", err)

@@ -85,7 +85,8 @@ func (m *manifests) text(ctx context.Context, overlay string) (string, error) {
 	}
 	var output, complaints bytes.Buffer
 	command := exec.CommandContext(ctx, m.kubectl, "kustomize", filepath.Join(m.folder, overlay))
-	command.Stdout, command.Stderr = &output, &complaints
+	command.Stdout = &output
+	command.Stderr = &complaints
 	if err := command.Run(); err != nil {
 		return "", fmt.Errorf("kustomize the shipped %s: %w: %s", overlay, err, complaints.String())
 	}

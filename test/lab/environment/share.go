@@ -46,8 +46,11 @@ func (l *Lab) Share(ctx context.Context, socket string) error {
 		return fmt.Errorf("share the lab: %w", err)
 	}
 	l.shared = newShareServer(description{
-		Dir: l.Dir, ProviderKubeconfig: l.Provider.AdminKubeconfig, ControlConfig: l.Control.AdminKubeconfig, TargetConfig: l.Target.AdminKubeconfig,
-		Binaries: l.Binaries,
+		Dir:                l.Dir,
+		ProviderKubeconfig: l.Provider.AdminKubeconfig,
+		ControlConfig:      l.Control.AdminKubeconfig,
+		TargetConfig:       l.Target.AdminKubeconfig,
+		Binaries:           l.Binaries,
 	}, l.AddNode)
 	go func() { _ = l.shared.Serve(listener) }() // returns when Stop closes the server
 	return nil
@@ -92,8 +95,12 @@ func Attach(ctx context.Context, socket string) (*Lab, error) {
 		return nil, fmt.Errorf("attach to the lab: %w", err)
 	}
 	l := &Lab{
-		Dir: d.Dir, LogDir: LogDir(d.Dir), Binaries: d.Binaries,
-		folder: &folder{path: d.Dir}, group: process.NewGroup(LogDir(d.Dir)), owner: o,
+		Dir:      d.Dir,
+		LogDir:   LogDir(d.Dir),
+		Binaries: d.Binaries,
+		folder:   &folder{path: d.Dir},
+		group:    process.NewGroup(LogDir(d.Dir)),
+		owner:    o,
 	}
 	if err := l.attach(d); err != nil {
 		return nil, errors.Join(fmt.Errorf("attach to the lab: %w", err), l.Stop(ctx))

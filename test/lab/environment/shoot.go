@@ -69,7 +69,10 @@ func (l *Lab) addDriver(ctx context.Context, s *Shoot) error {
 	w.do("apply the objects of the provider cluster's admin", func() error { return l.applyProvider(ctx, s, false) })
 	w.awaitDefaultAccount(ctx)
 	w.awaitRight(ctx, driverAccount, authorizationv1.ResourceAttributes{
-		Verb: "create", Group: "kubevirt.io", Resource: "virtualmachines", Namespace: s.ProviderNamespace,
+		Verb:      "create",
+		Group:     "kubevirt.io",
+		Resource:  "virtualmachines",
+		Namespace: s.ProviderNamespace,
 	})
 	s.ProviderKubeconfig = w.kubeconfig(ctx, driverAccount)
 	s.ProviderKubeconfigFile = w.write(l.shootDir(s), "provider", s.ProviderKubeconfig)

@@ -88,7 +88,8 @@ func archive(files []file) ([]byte, error) {
 	for _, f := range files {
 		header := &tar.Header{Name: f.name, Mode: 0o755, Size: int64(len(f.data)), Typeflag: tar.TypeReg}
 		if f.link != "" {
-			header.Typeflag, header.Linkname = tar.TypeSymlink, f.link
+			header.Typeflag = tar.TypeSymlink
+			header.Linkname = f.link
 		}
 		if err := w.WriteHeader(header); err != nil {
 			return nil, fmt.Errorf("archive %s: %w", f.name, err)

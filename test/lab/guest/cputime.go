@@ -16,7 +16,8 @@ func CPUTime(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("list processes: %w", err)
 	}
-	children, used := map[int][]int{}, map[int]time.Duration{}
+	children := map[int][]int{}
+	used := map[int]time.Duration{}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {

@@ -74,7 +74,8 @@ func runProgram(ctx context.Context, name string, args ...string) error {
 	command := exec.CommandContext(ctx, path, args...)
 	command.Env = append(os.Environ(), "LC_ALL=C", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
 	var output bytes.Buffer
-	command.Stdout, command.Stderr = &output, &output
+	command.Stdout = &output
+	command.Stderr = &output
 	command.SysProcAttr = process.BoundToParent()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -50,10 +50,12 @@ func newGuest(h *Hypervisor, boot dataplane.Boot, number int) *guest {
 		name = boot.Instance.Name
 	}
 	return &guest{
-		hypervisor: h, boot: boot, name: name,
-		dir:     filepath.Join(h.short, fmt.Sprint(number)),
-		console: filepath.Join(h.options.LogDir, fmt.Sprintf("console-%s-%d.log", name, number)),
-		state:   dataplane.GuestState{Started: true},
+		hypervisor: h,
+		boot:       boot,
+		name:       name,
+		dir:        filepath.Join(h.short, fmt.Sprint(number)),
+		console:    filepath.Join(h.options.LogDir, fmt.Sprintf("console-%s-%d.log", name, number)),
+		state:      dataplane.GuestState{Started: true},
 	}
 }
 
@@ -63,7 +65,8 @@ func (g *guest) run(ctx context.Context) {
 	err := g.live(ctx)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.state.Running, g.state.Agent = false, nil
+	g.state.Running = false
+	g.state.Agent = nil
 	switch {
 	case g.killed || ctx.Err() != nil:
 		g.state.End = dataplane.GuestKilled
@@ -96,7 +99,9 @@ func (g *guest) live(ctx context.Context) error {
 		return err
 	}
 	g.mu.Lock()
-	g.process, g.monitor, g.state.Running = p, m, true
+	g.process = p
+	g.monitor = m
+	g.state.Running = true
 	g.mu.Unlock()
 	g.hypervisor.log.Info("runs", "guest", g.name, "console", g.console, "ssh", g.info().SSH)
 	go g.watchAgent(ctx, m.closed)
@@ -116,7 +121,8 @@ func (g *guest) live(ctx context.Context) error {
 func (g *guest) spec() process.Spec {
 	libvirt := filepath.Join(g.dir, libvirtFolder)
 	return process.Spec{
-		Name: "guest-" + g.name, Path: "nice",
+		Name: "guest-" + g.name,
+		Path: "nice",
 		Args: append([]string{"-n", "10", "unshare", "--user", "--map-user=65534", "--map-group=65534"},
 			contained("virt-qemu-run", "--root="+libvirt, filepath.Join(g.dir, domainFile))...),
 		Env:  []string{"HOME=" + libvirt, "XDG_RUNTIME_DIR=" + libvirt, "XDG_CACHE_HOME=" + libvirt, "XDG_CONFIG_HOME=" + libvirt},

@@ -127,7 +127,8 @@ func (h *Hypervisor) Start(boot dataplane.Boot) error {
 		return nil
 	}
 	g := newGuest(h, boot, len(h.guests)+1)
-	h.guests[uid], h.byName[g.name] = g, g
+	h.guests[uid] = g
+	h.byName[g.name] = g
 	h.running.Go(func() { g.run(h.ctx) })
 	return nil
 }

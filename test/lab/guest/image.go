@@ -43,9 +43,13 @@ func EnsureImage(ctx context.Context, kubelet string, progress io.Writer) (strin
 		return "", err
 	}
 	folder, err := binaries.EnsureArtifact(ctx, progress, binaries.Artifact{
-		Name: "the guests' image", Set: "guest", Hash: hash, Outputs: []string{imageFile},
-		Estimate: 3 * time.Minute, MaxAge: maxAge,
-		Produce: func(ctx context.Context, into string) error { return build(ctx, kubelet, into) },
+		Name:     "the guests' image",
+		Set:      "guest",
+		Hash:     hash,
+		Outputs:  []string{imageFile},
+		Estimate: 3 * time.Minute,
+		MaxAge:   maxAge,
+		Produce:  func(ctx context.Context, into string) error { return build(ctx, kubelet, into) },
 	})
 	return filepath.Join(folder, imageFile), err
 }

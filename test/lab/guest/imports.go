@@ -104,9 +104,11 @@ func (h *Hypervisor) tryImport(ctx context.Context, run dataplane.ImporterRun, d
 		env = append(env, "IMPORTER_CERT_DIR="+certificates)
 	}
 	return h.await(ctx, process.Spec{
-		Name: "importer-" + run.ID[:min(8, len(run.ID))], Path: "nice",
+		Name: "importer-" + run.ID[:min(8, len(run.ID))],
+		Path: "nice",
 		Args: append([]string{"-n", "10", "unshare"}, contained(h.options.Importer, args...)...),
-		Env:  env, Kill: true,
+		Env:  env,
+		Kill: true,
 	})
 }
 

@@ -42,8 +42,10 @@ func (g *guest) prepare(ctx context.Context) error {
 	err = errors.Join(
 		g.writeJSON(instanceFile, g.boot.Instance),
 		g.writeJSON(launchFile, launch{
-			Disks: disks, Console: g.console,
-			Monitor: filepath.Join(g.dir, monitorSocket), Agent: filepath.Join(g.dir, agentSocket),
+			Disks:   disks,
+			Console: g.console,
+			Monitor: filepath.Join(g.dir, monitorSocket),
+			Agent:   filepath.Join(g.dir, agentSocket),
 		}),
 		g.writeSecrets(),
 		g.configureLibvirt(),

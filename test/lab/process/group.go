@@ -53,7 +53,8 @@ func (g *Group) Start(s Spec) (*Process, error) {
 	// Not CommandContext: Stop ends the processes, in the order the owner chooses.
 	p.command = exec.Command(s.Path, s.Args...) //nolint:noctx // see above; the lab built the executable
 	p.command.Env = append(os.Environ(), s.Env...)
-	p.command.Stdout, p.command.Stderr = output, output
+	p.command.Stdout = output
+	p.command.Stderr = output
 	p.command.SysProcAttr = BoundToParent()
 	started := make(chan error)
 	g.forks <- func() { started <- p.command.Start() }

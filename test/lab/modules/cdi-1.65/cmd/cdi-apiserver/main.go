@@ -62,7 +62,8 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return fmt.Errorf("read kubeconfig: %w", err)
 	}
-	config.QPS, config.Burst = 200, 400
+	config.QPS = 200
+	config.Burst = 400
 	reader, err := newReader(config)
 	if err != nil {
 		return err
@@ -154,11 +155,14 @@ func newReader(config *rest.Config) (*reader, error) {
 	}
 	c, err := client.New(config, client.Options{
 		Scheme: scheme,
-		Cache: &client.CacheOptions{Reader: objects, DisableFor: []client.Object{
-			&corev1.PersistentVolumeClaim{}, &corev1.Namespace{}, &corev1.Secret{}, &corev1.ServiceAccount{}, &corev1.Pod{},
-			&cdiv1beta1.DataVolume{}, &cdiv1beta1.DataSource{}, &cdiv1beta1.CDI{}, &cdiv1beta1.CDIConfig{},
-			&snapshotv1.VolumeSnapshot{}, &snapshotv1.VolumeSnapshotContent{}, &snapshotv1.VolumeSnapshotClass{},
-		}},
+		Cache: &client.CacheOptions{
+			Reader: objects,
+			DisableFor: []client.Object{
+				&corev1.PersistentVolumeClaim{}, &corev1.Namespace{}, &corev1.Secret{}, &corev1.ServiceAccount{}, &corev1.Pod{},
+				&cdiv1beta1.DataVolume{}, &cdiv1beta1.DataSource{}, &cdiv1beta1.CDI{}, &cdiv1beta1.CDIConfig{},
+				&snapshotv1.VolumeSnapshot{}, &snapshotv1.VolumeSnapshotContent{}, &snapshotv1.VolumeSnapshotClass{},
+			},
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create client: %w", err)

@@ -104,9 +104,13 @@ func newSetup(config *rest.Config, m manager.Manager, keys string) (*setup, erro
 		return &fetcher.ConfigMapCertBundleFetcher{Name: name, Client: kube.CoreV1().ConfigMaps(namespace)}
 	}
 	return &setup{
-		manager: m, tokens: t, labels: map[string]string{},
-		clientCert: signer("upload-client"), clientCA: bundle("cdi-uploadserver-client-signer-bundle"),
-		serverCert: signer("upload-server"), serverCA: bundle("cdi-uploadserver-signer-bundle"),
+		manager:    m,
+		tokens:     t,
+		labels:     map[string]string{},
+		clientCert: signer("upload-client"),
+		clientCA:   bundle("cdi-uploadserver-client-signer-bundle"),
+		serverCert: signer("upload-server"),
+		serverCA:   bundle("cdi-uploadserver-signer-bundle"),
 	}, nil
 }
 

@@ -45,7 +45,8 @@ func run(ctx context.Context, kubeconfig, keys, health string) error {
 	if err != nil {
 		return fmt.Errorf("read kubeconfig: %w", err)
 	}
-	config.QPS, config.Burst = 200, 400
+	config.QPS = 200
+	config.Burst = 400
 	m, err := newManager(config, health)
 	if err != nil {
 		return err

@@ -79,9 +79,18 @@ func factoryObjects() ([]client.Object, error) {
 	}
 	const image = "lab.local/cdi" // required by the factories; the Deployments that would use it are omitted
 	own, err := namespaced.CreateAllResources(&namespaced.FactoryArgs{
-		Namespace: namespace, Verbosity: "1", PullPolicy: "IfNotPresent", OperatorVersion: "lab",
-		DeployClusterResources: "true", ControllerImage: image, ImporterImage: image, ClonerImage: image,
-		OvirtPopulatorImage: image, APIServerImage: image, UploadProxyImage: image, UploadServerImage: image,
+		Namespace:              namespace,
+		Verbosity:              "1",
+		PullPolicy:             "IfNotPresent",
+		OperatorVersion:        "lab",
+		DeployClusterResources: "true",
+		ControllerImage:        image,
+		ImporterImage:          image,
+		ClonerImage:            image,
+		OvirtPopulatorImage:    image,
+		APIServerImage:         image,
+		UploadProxyImage:       image,
+		UploadServerImage:      image,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list objects of namespace %s: %w", namespace, err)
@@ -100,11 +109,15 @@ func claimWebhook() *admissionv1.MutatingWebhookConfiguration {
 			Rules: []admissionv1.RuleWithOperations{{
 				Operations: []admissionv1.OperationType{admissionv1.Create},
 				Rule: admissionv1.Rule{
-					APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"persistentvolumeclaims"},
+					APIGroups:   []string{""},
+					APIVersions: []string{"v1"},
+					Resources:   []string{"persistentvolumeclaims"},
 				},
 			}},
 			ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{
-				Namespace: namespace, Name: "cdi-api", Path: ptr("/pvc-mutate"),
+				Namespace: namespace,
+				Name:      "cdi-api",
+				Path:      ptr("/pvc-mutate"),
 			}},
 			FailurePolicy:           ptr(admissionv1.Fail),
 			SideEffects:             ptr(admissionv1.SideEffectClassNone),

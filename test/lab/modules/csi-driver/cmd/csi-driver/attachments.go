@@ -24,7 +24,8 @@ func machineOf(nodeID string) string { return nodeID[strings.LastIndex(nodeID, "
 
 // ControllerPublishVolume attaches a volume to a running machine, and waits for it.
 func (c *controller) ControllerPublishVolume(ctx context.Context, r *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
-	volume, machine := r.GetVolumeId(), machineOf(r.GetNodeId())
+	volume := r.GetVolumeId()
+	machine := machineOf(r.GetNodeId())
 	if !isShared(r.GetVolumeCapability()) {
 		if err := c.requireFree(ctx, volume, machine); err != nil {
 			return nil, err
@@ -84,7 +85,8 @@ func (c *controller) awaitAttached(ctx context.Context, machine, volume string) 
 
 // ControllerUnpublishVolume detaches a volume, and waits for it. The machine or the instance may be gone.
 func (c *controller) ControllerUnpublishVolume(ctx context.Context, r *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
-	volume, machine := r.GetVolumeId(), machineOf(r.GetNodeId())
+	volume := r.GetVolumeId()
+	machine := machineOf(r.GetNodeId())
 	inMachine, inInstance, err := c.attached(ctx, machine, volume)
 	if err != nil || !inMachine && !inInstance {
 		return &csi.ControllerUnpublishVolumeResponse{}, err

@@ -43,7 +43,8 @@ func (c *controller) newSnapshot(ctx context.Context, r *csi.CreateSnapshotReque
 	snapshot := &snapshotv1.VolumeSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: r.GetName(), Labels: c.labels},
 		Spec: snapshotv1.VolumeSnapshotSpec{
-			Source: snapshotv1.VolumeSnapshotSource{PersistentVolumeClaimName: &source}, VolumeSnapshotClassName: &class,
+			Source:                  snapshotv1.VolumeSnapshotSource{PersistentVolumeClaimName: &source},
+			VolumeSnapshotClassName: &class,
 		},
 	}
 	if err := c.infra.Create(ctx, snapshot); err != nil {

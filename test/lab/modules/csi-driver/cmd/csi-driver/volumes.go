@@ -64,15 +64,20 @@ func (c *controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeReques
 		return nil, status.Error(codes.AlreadyExists, "Requested storage size does not match existing size")
 	}
 	return &csi.CreateVolumeResponse{Volume: &csi.Volume{
-		CapacityBytes: r.GetCapacityRange().GetRequiredBytes(), VolumeId: r.GetName(), ContentSource: r.GetVolumeContentSource(),
+		CapacityBytes: r.GetCapacityRange().GetRequiredBytes(),
+		VolumeId:      r.GetName(),
+		ContentSource: r.GetVolumeContentSource(),
 		VolumeContext: map[string]string{"bus": r.GetParameters()["bus"], "serial": string(stored.UID)},
 	}}, nil
 }
 
 func (c *controller) render(ctx context.Context, r *csi.CreateVolumeRequest, class string) (*cdiv1beta1.DataVolume, error) {
-	storage := &cdiv1beta1.StorageSpec{StorageClassName: &class, Resources: corev1.VolumeResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceStorage: *resource.NewScaledQuantity(r.GetCapacityRange().GetRequiredBytes(), 0)},
-	}}
+	storage := &cdiv1beta1.StorageSpec{
+		StorageClassName: &class,
+		Resources: corev1.VolumeResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceStorage: *resource.NewScaledQuantity(r.GetCapacityRange().GetRequiredBytes(), 0)},
+		},
+	}
 	shared, err := modes(r.GetVolumeCapabilities())
 	if err != nil {
 		return nil, err
@@ -86,7 +91,9 @@ func (c *controller) render(ctx context.Context, r *csi.CreateVolumeRequest, cla
 	}
 	return &cdiv1beta1.DataVolume{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: c.namespace, Name: r.GetName(), Labels: c.labels,
+			Namespace:   c.namespace,
+			Name:        r.GetName(),
+			Labels:      c.labels,
 			Annotations: map[string]string{"cdi.kubevirt.io/storage.deleteAfterCompletion": "false"},
 		},
 		Spec: cdiv1beta1.DataVolumeSpec{Storage: storage, Source: source},

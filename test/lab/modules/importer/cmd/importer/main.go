@@ -83,14 +83,17 @@ func process(f folders) (*common.TerminationMessage, error) {
 	if message == nil {
 		message = &common.TerminationMessage{}
 	}
-	message.ScratchSpaceRequired, message.PreallocationApplied = &needsScratch, ptr.To(processor.PreallocationApplied())
+	message.ScratchSpaceRequired = &needsScratch
+	message.PreallocationApplied = ptr.To(processor.PreallocationApplied())
 	message.Message = ptr.To("Import Complete")
 	return message, nil
 }
 
 // open returns the source that the environment describes.
 func open() (importer.DataSourceInterface, error) {
-	endpoint, user, password := os.Getenv(common.ImporterEndpoint), os.Getenv(common.ImporterAccessKeyID), os.Getenv(common.ImporterSecretKey)
+	endpoint := os.Getenv(common.ImporterEndpoint)
+	user := os.Getenv(common.ImporterAccessKeyID)
+	password := os.Getenv(common.ImporterSecretKey)
 	certificates := os.Getenv(common.ImporterCertDirVar)
 	switch kind := os.Getenv(common.ImporterSource); kind {
 	case cc.SourceHTTP:

@@ -17,14 +17,20 @@ const architecture = "amd64"
 // convert returns the domain of an instance, as virt-launcher's.
 func convert(instance *kubevirtv1.VirtualMachineInstance) (*api.Domain, error) {
 	c := &converter.ConverterContext{
-		Architecture: arch.NewConverter(architecture), VirtualMachine: instance,
-		AllowEmulation: true, ExpandDisksEnabled: true, MemBalloonStatsPeriod: 10,
-		IsBlockPVC: map[string]bool{}, IsBlockDV: map[string]bool{}, DomainAttachmentByInterfaceName: map[string]string{},
+		Architecture:                    arch.NewConverter(architecture),
+		VirtualMachine:                  instance,
+		AllowEmulation:                  true,
+		ExpandDisksEnabled:              true,
+		MemBalloonStatsPeriod:           10,
+		IsBlockPVC:                      map[string]bool{},
+		IsBlockDV:                       map[string]bool{},
+		DomainAttachmentByInterfaceName: map[string]string{},
 	}
 	for _, status := range instance.Status.VolumeStatus {
 		if info := status.PersistentVolumeClaimInfo; info != nil {
 			isBlock := info.VolumeMode != nil && *info.VolumeMode == corev1.PersistentVolumeBlock
-			c.IsBlockPVC[status.Name], c.IsBlockDV[status.Name] = isBlock, isBlock
+			c.IsBlockPVC[status.Name] = isBlock
+			c.IsBlockDV[status.Name] = isBlock
 		}
 	}
 	for _, device := range instance.Spec.Domain.Devices.Interfaces {
@@ -53,7 +59,9 @@ func adapt(domain *api.Domain, instance *kubevirtv1.VirtualMachineInstance, star
 		spec.Devices.Serials[i].Source = &api.SerialSource{Path: start.Console}
 		spec.Devices.Serials[i].Log = nil
 	}
-	spec.Devices.Consoles, spec.Devices.Graphics, spec.Devices.Video = nil, nil, nil
+	spec.Devices.Consoles = nil
+	spec.Devices.Graphics = nil
+	spec.Devices.Video = nil
 	// libvirt itself would be the only client of the guest agent.
 	spec.Devices.Channels = nil
 	spec.XmlNS = "http://libvirt.org/schemas/domain/qemu/1.0"
@@ -80,7 +88,11 @@ func connectInterfaces(interfaces []api.Interface, instance *kubevirtv1.VirtualM
 	}
 	for i := range interfaces {
 		device := &interfaces[i]
-		device.Type, device.Source, device.Target, device.Driver, device.MTU = "user", api.InterfaceSource{}, nil, nil, nil
+		device.Type = "user"
+		device.Source = api.InterfaceSource{}
+		device.Target = nil
+		device.Driver = nil
+		device.MTU = nil
 		device.MAC = &api.MAC{MAC: addresses[device.Alias.GetName()]}
 	}
 }
@@ -99,8 +111,11 @@ func placeDisks(disks []api.Disk, files map[string]string, iso string) error {
 			}
 			file = iso
 		}
-		disk.Type, disk.Source = "file", api.DiskSource{File: file}
-		disk.FilesystemOverhead, disk.Capacity, disk.ExpandDisksEnabled = nil, nil, false
+		disk.Type = "file"
+		disk.Source = api.DiskSource{File: file}
+		disk.FilesystemOverhead = nil
+		disk.Capacity = nil
+		disk.ExpandDisksEnabled = false
 	}
 	return nil
 }

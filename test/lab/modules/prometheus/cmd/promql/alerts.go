@@ -74,7 +74,8 @@ func fired(objects io.Reader, file string) ([][]string, error) {
 
 // alertsIn returns the alerts of all PrometheusRules by name.
 func alertsIn(from io.Reader) (map[string]monitoringv1.Rule, error) {
-	documents, all := utilyaml.NewYAMLOrJSONDecoder(from, 4096), map[string]monitoringv1.Rule{}
+	documents := utilyaml.NewYAMLOrJSONDecoder(from, 4096)
+	all := map[string]monitoringv1.Rule{}
 
 	for {
 		var object monitoringv1.PrometheusRule
@@ -112,7 +113,8 @@ func (c *Case) evaluate(from monitoringv1.Rule) (descriptions []string, err erro
 
 	defer func() { err = errors.Join(err, suite.Close()) }()
 
-	query, begin := rules.EngineQueryFunc(suite.QueryEngine(), suite.Storage()), time.Unix(0, 0).UTC()
+	query := rules.EngineQueryFunc(suite.QueryEngine(), suite.Storage())
+	begin := time.Unix(0, 0).UTC()
 
 	for now := begin; !now.After(begin.Add(c.At.Duration)); now = now.Add(interval) {
 		suite.WithSamplesTill(now, func(failed error) { err = failed })
