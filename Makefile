@@ -133,7 +133,7 @@ test: test-unit test-integration ## Run all tests: the unit tests first, then th
 .PHONY: test-unit
 test-unit: ## Run the unit tests.
 	$(GOTEST) $(RACE) -parallel=$(UNIT_PARALLEL) -skip='^$(HOSTILE)$$' $$(go list ./... | grep -v /test/integration)
-	$(GOTEST) -parallel=$(UNIT_PARALLEL) -run='^$(HOSTILE)$$' $$(grep -rlE --include='*_test.go' 'func $(HOSTILE)\(' cmd pkg | xargs -n1 dirname | sort -u | sed 's,^,./,')
+	$(GOTEST) -parallel=$(UNIT_PARALLEL) -run='^$(HOSTILE)$$' $$(grep -rlE --include='*_test.go' 'func $(HOSTILE)\(' cmd pkg tools | xargs -n1 dirname | sort -u | sed 's,^,./,')
 	cd image && $(GOTEST) ./...
 	cd extension && $(GOTEST) $$(go list ./... | grep -v /test/integration)
 

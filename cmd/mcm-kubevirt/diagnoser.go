@@ -21,9 +21,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/preflight/checks"
 )
 
 // diagnoser diagnoses machines, with the objects of the control cluster and the driver's diagnosis
@@ -295,7 +295,7 @@ func otherServer(ctx context.Context, override, inSecret []byte, e *kubevirt.Exp
 	const text = "nothing of the machine was found on server %s of --provider-kubeconfig, which %s the cluster of the MachineClass's Secret, %s: " +
 		"set --provider-kubeconfig to a kubeconfig of that cluster, or remove it"
 
-	switch same, known := preflight.SameCluster(ctx, override, inSecret); {
+	switch same, known := checks.SameCluster(ctx, override, inSecret); {
 	case same:
 		return ""
 	case known || e.Cause == nil:

@@ -19,8 +19,8 @@ import (
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/preflight/checks"
 )
 
 // preflightMachine is a name that machine-controller-manager never gives to a Machine: its random
@@ -148,18 +148,18 @@ func grouped(subjects []subject) [][]subject {
 }
 
 // check checks the classes of one provider cluster.
-func (o *preflightOptions) check(ctx context.Context, group []subject, admin []byte) *preflight.Report {
+func (o *preflightOptions) check(ctx context.Context, group []subject, admin []byte) *checks.Report {
 	var (
-		input    = &preflight.Input{Evacuation: o.assumed.evacuation, Now: time.Now()}
-		unusable []preflight.Result
+		input    = &checks.Input{Evacuation: o.assumed.evacuation, Now: time.Now()}
+		unusable []checks.Result
 	)
 
 	if raw := group[0].data[apiv1alpha1.SecretKeyKubeconfig]; len(raw) > 0 {
-		input.Driver = &preflight.Credentials{Kubeconfig: raw, From: group[0].from}
+		input.Driver = &checks.Credentials{Kubeconfig: raw, From: group[0].from}
 	}
 
 	if admin != nil {
-		input.Admin = &preflight.Credentials{Kubeconfig: admin, From: "--provider-kubeconfig"}
+		input.Admin = &checks.Credentials{Kubeconfig: admin, From: "--provider-kubeconfig"}
 	}
 
 	for _, s := range group {
@@ -169,17 +169,17 @@ func (o *preflightOptions) check(ctx context.Context, group []subject, admin []b
 		}
 
 		if err != nil {
-			unusable = append(unusable, preflight.Unusable(s.name, err.Error()))
+			unusable = append(unusable, checks.Unusable(s.name, err.Error()))
 		} else {
-			input.Classes = append(input.Classes, preflight.Class{Name: s.name, Machine: machine, Wanted: ptr.Deref(s.wanted, 1)})
+			input.Classes = append(input.Classes, checks.Class{Name: s.name, Machine: machine, Wanted: ptr.Deref(s.wanted, 1)})
 		}
 	}
 
 	if input.Driver == nil && input.Admin == nil {
-		return &preflight.Report{Results: unusable}
+		return &checks.Report{Results: unusable}
 	}
 
-	report := preflight.Run(ctx, input)
+	report := checks.Run(ctx, input)
 	report.Results = append(report.Results, unusable...)
 
 	return report

@@ -23,7 +23,7 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/preflight/checks"
 )
 
 // evil is the content of every text from a hostile provider cluster. It contains control sequences
@@ -115,7 +115,7 @@ func TestPreflightOfTwoClusters(t *testing.T) {
 	for name, tc := range map[string]struct {
 		uid  string
 		want string
-	}{"Same": {uid: "one", want: preflight.Admin}, "Another": {uid: "two", want: preflight.Driver}} {
+	}{"Same": {uid: "one", want: checks.Admin}, "Another": {uid: "two", want: checks.Driver}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
@@ -131,7 +131,7 @@ func TestPreflightOfTwoClusters(t *testing.T) {
 
 			for _, r := range got.Clusters[0].Results {
 				switch {
-				case r.Check == "credentials" && r.Level == preflight.Error:
+				case r.Check == "credentials" && r.Level == checks.Error:
 					errors++
 
 					require.Contains(t, r.Message, "is not the cluster of the machines")
@@ -145,7 +145,7 @@ func TestPreflightOfTwoClusters(t *testing.T) {
 			}
 
 			require.Equal(t, 2, unknown)
-			require.Equal(t, tc.want == preflight.Driver, errors == 1)
+			require.Equal(t, tc.want == checks.Driver, errors == 1)
 		})
 	}
 }
@@ -174,7 +174,7 @@ func remediesOf(t *testing.T, format, out string) []string {
 
 	for _, cluster := range report.Clusters {
 		for _, r := range cluster.Results {
-			require.Equal(t, r.Level != preflight.OK, r.Remedy != "")
+			require.Equal(t, r.Level != checks.OK, r.Remedy != "")
 
 			remedies = append(remedies, r.Remedy)
 		}

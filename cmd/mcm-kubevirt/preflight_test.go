@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/preflight/checks"
 )
 
 // unreachable is the kubeconfig of a nonexistent provider cluster.
@@ -39,30 +39,30 @@ func TestPreflightReports(t *testing.T) {
 		reason string
 		stdin  string
 		args   []string
-		want   []preflight.Result
+		want   []checks.Result
 	}{
 		"Unreachable": {
 			reason: "one result says it all", stdin: withSecret(valid, unreachable),
-			want: []preflight.Result{{Check: "credentials", Subject: "Secret ns/s", Message: "connection refused"}},
+			want: []checks.Result{{Check: "credentials", Subject: "Secret ns/s", Message: "connection refused"}},
 		},
 		"Admin": {
 			reason: "without the Secret, the flag's kubeconfig is used", stdin: valid, args: []string{"--provider-kubeconfig", "ADMIN"},
-			want: []preflight.Result{{Check: "credentials", Subject: "--provider-kubeconfig", Message: "connection refused"}},
+			want: []checks.Result{{Check: "credentials", Subject: "--provider-kubeconfig", Message: "connection refused"}},
 		},
 		"RefusedKubeconfig": {
 			reason: "kubeconfigs are read as the driver reads them", stdin: withSecret(valid, strings.Replace(unreachable, "token: t0p-secret", "exec: {command: rm}", 1)),
-			want: []preflight.Result{{Check: "credentials", Subject: "Secret ns/s", Message: "exec"}},
+			want: []checks.Result{{Check: "credentials", Subject: "Secret ns/s", Message: "exec"}},
 		},
 		"BadSpec": {
 			reason: "a class that cannot be read does not keep others", stdin: withSecret(valid+"  zoen: z\n", unreachable),
-			want: []preflight.Result{
+			want: []checks.Result{
 				{Check: "credentials", Subject: "Secret ns/s", Message: "connection refused"},
 				{Check: "class", Class: "c", Subject: "MachineClass c", Message: "zoen"},
 			},
 		},
 		"BadManifest": {
 			reason: "nor does one that is no manifest", stdin: withSecret(valid+"providor: kubevirt\n", unreachable),
-			want: []preflight.Result{
+			want: []checks.Result{
 				{Check: "credentials", Subject: "Secret ns/s", Message: "connection refused"},
 				{Check: "class", Class: "c", Subject: "MachineClass c", Message: "providor"},
 			},
@@ -110,7 +110,7 @@ func TestPreflightWithoutKubeconfig(t *testing.T) {
 		"rootVolume":{"containerDisk":{"image":"i"}}}}`)}, metav1.TypeMeta{APIVersion: "machine.sapcloud.io/v1alpha1"})
 	got := (&preflightOptions{}).check(t.Context(), []subject{{name: class.Name, class: class}}, nil)
 	require.Len(t, got.Results, 1)
-	require.Equal(t, preflight.Error, got.Results[0].Level)
+	require.Equal(t, checks.Error, got.Results[0].Level)
 	require.Contains(t, got.Results[0].Message, "no key kubeconfig")
 }
 
@@ -137,11 +137,11 @@ func TestPreflightText(t *testing.T) {
 func TestBySeverity(t *testing.T) {
 	t.Parallel()
 
-	result := func(level preflight.Level, subject, class string) preflight.Result {
-		return preflight.Result{Level: level, Check: "zone", Subject: subject, Message: "m", Class: class, Remedy: map[bool]string{true: "fix it"}[level != preflight.OK]}
+	result := func(level checks.Level, subject, class string) checks.Result {
+		return checks.Result{Level: level, Check: "zone", Subject: subject, Message: "m", Class: class, Remedy: map[bool]string{true: "fix it"}[level != checks.OK]}
 	}
-	given := preflightReport{Clusters: []*preflight.Report{{Results: []preflight.Result{
-		result(preflight.OK, "a", ""), result(preflight.Warning, "b", "c1"), result(preflight.Error, "d", "c1"), result(preflight.OK, "e", "c2"), result(preflight.Warning, "f", "c2"),
+	given := preflightReport{Clusters: []*checks.Report{{Results: []checks.Result{
+		result(checks.OK, "a", ""), result(checks.Warning, "b", "c1"), result(checks.Error, "d", "c1"), result(checks.OK, "e", "c2"), result(checks.Warning, "f", "c2"),
 	}}}}
 	given.count()
 

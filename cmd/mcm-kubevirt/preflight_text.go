@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/preflight/checks"
 )
 
 // preflightReport is the output of preflight. Scripts depend on
@@ -17,10 +17,10 @@ type preflightReport struct {
 	// are not manifests. Each counts as an error.
 	Unreadable []fileError `json:"unreadable,omitempty"`
 	// Clusters has one report for each provider cluster and namespace.
-	Clusters []*preflight.Report `json:"providerClusters"`
-	OK       int                 `json:"ok"`
-	Warnings int                 `json:"warnings"`
-	Errors   int                 `json:"errors"`
+	Clusters []*checks.Report `json:"providerClusters"`
+	OK       int              `json:"ok"`
+	Warnings int              `json:"warnings"`
+	Errors   int              `json:"errors"`
 }
 
 func (r *preflightReport) count() {
@@ -29,9 +29,9 @@ func (r *preflightReport) count() {
 	for _, cluster := range r.Clusters {
 		for _, result := range cluster.Results {
 			switch result.Level {
-			case preflight.Error:
+			case checks.Error:
 				r.Errors++
-			case preflight.Warning:
+			case checks.Warning:
 				r.Warnings++
 			default:
 				r.OK++
@@ -43,13 +43,13 @@ func (r *preflightReport) count() {
 // bySeverity returns the report with the errors of each provider cluster first, then the warnings and, if all
 // are wanted, what is ok.
 func (r *preflightReport) bySeverity(all bool) *preflightReport {
-	severity := []preflight.Level{preflight.Error, preflight.Warning, preflight.OK}
-	clusters := make([]*preflight.Report, len(r.Clusters))
+	severity := []checks.Level{checks.Error, checks.Warning, checks.OK}
+	clusters := make([]*checks.Report, len(r.Clusters))
 
 	for i, c := range r.Clusters {
 		cluster := *c
-		cluster.Results = slices.DeleteFunc(slices.Clone(c.Results), func(r preflight.Result) bool { return r.Level == preflight.OK && !all })
-		slices.SortStableFunc(cluster.Results, func(a, b preflight.Result) int {
+		cluster.Results = slices.DeleteFunc(slices.Clone(c.Results), func(r checks.Result) bool { return r.Level == checks.OK && !all })
+		slices.SortStableFunc(cluster.Results, func(a, b checks.Result) int {
 			return cmp.Compare(slices.Index(severity, a.Level), slices.Index(severity, b.Level))
 		})
 		clusters[i] = &cluster
@@ -76,7 +76,7 @@ const preflightText = `Assuming that the machine controller runs with {{join .As
 `
 
 // about returns the subject and the message of a result, and the MachineClasses that it is about.
-func about(r preflight.Result) string {
+func about(r checks.Result) string {
 	text := r.Subject + ": " + r.Message
 
 	switch {
@@ -90,6 +90,6 @@ func about(r preflight.Result) string {
 }
 
 // repeated reports whether an earlier result of the cluster has the same remedy.
-func repeated(cluster *preflight.Report, i int) bool {
-	return slices.ContainsFunc(cluster.Results[:i], func(earlier preflight.Result) bool { return earlier.Remedy == cluster.Results[i].Remedy })
+func repeated(cluster *checks.Report, i int) bool {
+	return slices.ContainsFunc(cluster.Results[:i], func(earlier checks.Result) bool { return earlier.Remedy == cluster.Results[i].Remedy })
 }

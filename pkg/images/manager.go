@@ -2,7 +2,7 @@
 // root volumes are cloned from. It creates an image once, replaces an image whose import has
 // failed or whose claim exceeded a quota, and deletes images that are no longer needed.
 // pkg/providercluster calls it from the methods of the PluginSPI and passes DataVolumes that
-// api/goldenimage renders; pkg/preflight lists images. It must not depend on
+// api/goldenimage renders; tools/preflight/checks lists images. It must not depend on
 // machine-controller-manager, nor on the format of image names.
 //
 // Processes do not coordinate: names are fixed, deletions have preconditions, and a process that

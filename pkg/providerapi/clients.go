@@ -1,6 +1,6 @@
 // Package providerapi is the only gateway to a provider cluster: every request, list and
 // watch passes through it. It bounds responses in memory, nesting, numbers and time, retries transient failures, and makes errors safe to show.
-// pkg/providercluster, pkg/images and pkg/preflight call it. It must not depend on
+// pkg/providercluster, pkg/images and tools/preflight/checks call it. It must not depend on
 // the content or the purpose of a request.
 //
 // The kubeconfig comes from the shoot's owner, who may also control the server behind it: no

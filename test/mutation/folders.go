@@ -19,7 +19,7 @@ type folder struct {
 }
 
 // roots are the folders whose packages have unit tests of their own.
-var roots = []folder{{".", "api", true}, {".", "pkg", true}, {"extension", "pkg", true}}
+var roots = []folder{{".", "api", true}, {".", "pkg", true}, {".", "tools", true}, {"extension", "pkg", true}}
 
 // foldersOf returns the folders of the packages that changed since a commit; all for an empty one.
 func foldersOf(ctx context.Context, base string) ([]folder, error) {

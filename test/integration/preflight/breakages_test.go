@@ -19,9 +19,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/preflight/checks"
 )
 
 var createOptions metav1.CreateOptions
@@ -43,8 +43,8 @@ func breakages(t *testing.T) map[string]breakage {
 	return all
 }
 
-func bad(check string, level preflight.Level, subject, message, remedy string) preflight.Result {
-	return preflight.Result{Check: check, Level: level, Subject: subject, Message: message, Remedy: remedy}
+func bad(check string, level checks.Level, subject, message, remedy string) checks.Result {
+	return checks.Result{Check: check, Level: level, Subject: subject, Message: message, Remedy: remedy}
 }
 
 // changes returns a defect that sets fields of the class.
@@ -64,7 +64,7 @@ func inTemplate(spec, instance string) string {
 func brokenCredentials() map[string]breakage {
 	return map[string]breakage{
 		"Unreachable": {
-			reason: "no server listens at the address", want: []preflight.Result{bad("credentials", preflight.Error, "Secret", "server https://127.0.0.1:1", "curl")},
+			reason: "no server listens at the address", want: []checks.Result{bad("credentials", checks.Error, "Secret", "server https://127.0.0.1:1", "curl")},
 			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
 
@@ -79,9 +79,9 @@ func brokenCredentials() map[string]breakage {
 			},
 		},
 		"Expired": {
-			reason: "the token has expired", want: []preflight.Result{
-				bad("credentials", preflight.Error, "Secret", "Unauthorized", "create token"),
-				bad("credentials-expiry", preflight.Error, "token in Secret", "expired", "create token"),
+			reason: "the token has expired", want: []checks.Result{
+				bad("credentials", checks.Error, "Secret", "Unauthorized", "create token"),
+				bad("credentials-expiry", checks.Error, "token in Secret", "expired", "create token"),
 			},
 			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
@@ -90,8 +90,8 @@ func brokenCredentials() map[string]breakage {
 			},
 		},
 		"ExpiresSoon": {
-			reason: "the token expires soon", want: []preflight.Result{
-				bad("credentials-expiry", preflight.Warning, "token in Secret", "expires in 59m", "put new credentials"),
+			reason: "the token expires soon", want: []checks.Result{
+				bad("credentials-expiry", checks.Warning, "token in Secret", "expires in 59m", "put new credentials"),
 			},
 			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
@@ -180,7 +180,7 @@ func brokenPermissions() map[string]breakage {
 	return map[string]breakage{
 		"MissingPermission": {
 			reason: "a permission that every driver needs", own: true, breaks: withoutPermission("virtualmachines", "delete"),
-			want: []preflight.Result{bad("permission", preflight.Error, subject, "missing: "+vms+" (delete); machines cannot be", grant)},
+			want: []checks.Result{bad("permission", checks.Error, subject, "missing: "+vms+" (delete); machines cannot be", grant)},
 		},
 		"MissingOptionalPermission": {
 			reason: "a permission that these classes do not need", own: true,
@@ -190,23 +190,23 @@ func brokenPermissions() map[string]breakage {
 				withoutPermission("datavolumes", "create")(t, s, f)
 				f.spec["rootVolume"] = `{containerDisk: {image: example.com/image}}`
 			},
-			want: []preflight.Result{bad("permission", preflight.Warning, subject, "missing: "+volumes+" (create)", "disablePreAllocatedDataVolumes")},
+			want: []checks.Result{bad("permission", checks.Warning, subject, "missing: "+volumes+" (create)", "disablePreAllocatedDataVolumes")},
 		},
 		"MissingGoldenImagePermission": {
 			reason: "the same permission, and a class that needs it", own: true, breaks: withoutPermission("datavolumes", "create"),
-			want: []preflight.Result{
-				bad("permission", preflight.Error, subject, "missing: "+volumes+" (create)", "disablePreAllocatedDataVolumes"),
-				bad("dry-run", preflight.Error, "the golden image", "permission denied", "permission"),
+			want: []checks.Result{
+				bad("permission", checks.Error, subject, "missing: "+volumes+" (create)", "disablePreAllocatedDataVolumes"),
+				bad("dry-run", checks.Error, "the golden image", "permission denied", "permission"),
 			},
 		},
 		"MissingDiagnosisPermission": {
 			reason: "a permission without which the diagnosis is less exact", own: true, breaks: withoutPermission("pods", "list"),
-			want: []preflight.Result{bad("permission", preflight.Warning, subject, "missing: pods (list)", grant)},
+			want: []checks.Result{bad("permission", checks.Warning, subject, "missing: pods (list)", grant)},
 		},
 		"MissingEvacuationPermission": {
 			reason: "permissions for a flag", breaks: func(_ *testing.T, _ *harness.Shoot, f *flight) { f.args = []string{"--evacuation"} },
-			want: []preflight.Result{
-				bad("permission", preflight.Error, subject, "virtualmachineinstances.kubevirt.io (list), virtualmachineinstancemigrations.kubevirt.io (list, watch, create, delete)",
+			want: []checks.Result{
+				bad("permission", checks.Error, subject, "virtualmachineinstances.kubevirt.io (list), virtualmachineinstancemigrations.kubevirt.io (list, watch, create, delete)",
 					"kubectl apply -k kubernetes/evacuation/provider-namespace; or run the machine controller without --evacuation"),
 			},
 		},
@@ -219,7 +219,7 @@ func brokenPermissions() map[string]breakage {
 				makeUnboundImage(t, other)
 				f.spec["rootVolume.source"] = `{pvc: {name: image, namespace: ` + other.ProviderNamespace + `}}`
 			},
-			want: []preflight.Result{bad("clone-permission", preflight.Error, "ServiceAccount PROVIDER/default", "is not allowed",
+			want: []checks.Result{bad("clone-permission", checks.Error, "ServiceAccount PROVIDER/default", "is not allowed",
 				"--resource=datavolumes.cdi.kubevirt.io/source")},
 		},
 	}
@@ -242,7 +242,7 @@ func makeUnboundImage(t *testing.T, s *harness.Shoot) {
 func brokenInstallations() map[string]breakage {
 	return map[string]breakage{
 		"KubeVirtNotReady": {
-			reason: "KubeVirt reports that it is not available", want: []preflight.Result{bad("kubevirt", preflight.Error, "KubeVirt", "Available is False: broken", "describe kubevirt kubevirt")},
+			reason: "KubeVirt reports that it is not available", want: []checks.Result{bad("kubevirt", checks.Error, "KubeVirt", "Available is False: broken", "describe kubevirt kubevirt")},
 			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
 				f.between(t, unanswered, func(resp *http.Response) {
@@ -258,7 +258,7 @@ func brokenInstallations() map[string]breakage {
 		},
 		"KubeVirtOlderThanKubernetes": {
 			reason: "this KubeVirt may start no machine on this Kubernetes",
-			want:   []preflight.Result{bad("kubevirt", preflight.Warning, "Kubernetes", "KubeVirt v1.6.0 on Kubernetes 1.34.2 may start no machine", "upgrade KubeVirt to 1.7")},
+			want:   []checks.Result{bad("kubevirt", checks.Warning, "Kubernetes", "KubeVirt v1.6.0 on Kubernetes 1.34.2 may start no machine", "upgrade KubeVirt to 1.7")},
 			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
 				f.between(t, unanswered, func(resp *http.Response) {
@@ -275,22 +275,22 @@ func brokenInstallations() map[string]breakage {
 			},
 		},
 		"KubeVirtMissing": {
-			reason: "KubeVirt is not installed", want: []preflight.Result{
-				bad("kubevirt", preflight.Error, "KubeVirt", "is not installed", "install KubeVirt"),
-				bad("dry-run", preflight.Error, "VirtualMachine", "precondition", "kubevirt"),
+			reason: "KubeVirt is not installed", want: []checks.Result{
+				bad("kubevirt", checks.Error, "KubeVirt", "is not installed", "install KubeVirt"),
+				bad("dry-run", checks.Error, "VirtualMachine", "precondition", "kubevirt"),
 			},
 			breaks: withoutGroup("kubevirt.io"),
 		},
 		"CDIMissing": {
-			reason: "CDI is not installed", want: []preflight.Result{
-				bad("cdi", preflight.Error, "CDI", "is not installed", "install CDI"),
-				bad("dry-run", preflight.Error, "the golden image", "precondition", "cdi"),
+			reason: "CDI is not installed", want: []checks.Result{
+				bad("cdi", checks.Error, "CDI", "is not installed", "install CDI"),
+				bad("dry-run", checks.Error, "the golden image", "precondition", "cdi"),
 			},
 			breaks: withoutGroup("cdi.kubevirt.io"),
 		},
 		"WebhookDown": {
 			reason: "the webhook of VirtualMachines is unavailable", own: true, breaks: withDeadWebhook,
-			want: []preflight.Result{bad("webhook", preflight.Error, "webhook virtualmachines.preflight.kubevirt.io", "does not respond", "virt-api")},
+			want: []checks.Result{bad("webhook", checks.Error, "webhook virtualmachines.preflight.kubevirt.io", "does not respond", "virt-api")},
 		},
 	}
 }

@@ -16,42 +16,42 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/preflight/checks"
 )
 
 func brokenStorage() map[string]breakage {
 	return map[string]breakage{
 		"StorageClassMissing": {
 			reason: "a storage class that does not exist", breaks: changes(map[string]string{"rootVolume.storage.storageClassName": "nosuch"}),
-			want: []preflight.Result{bad("storage-class", preflight.Error, "StorageClass nosuch", "does not exist",
+			want: []checks.Result{bad("storage-class", checks.Error, "StorageClass nosuch", "does not exist",
 				"set providerSpec.rootVolume.storage.storageClassName to one of")},
 		},
 		"StorageProfileWithoutAccessModes": {
 			reason: "storage that CDI does not know", breaks: onBareStorage,
-			want: []preflight.Result{
-				bad("storage-profile", preflight.Error, "StorageProfile bare-", "has no access modes", "kubectl patch storageprofile bare-"),
-				bad("clone-strategy", preflight.Warning, "StorageProfile bare-", "copied through pods", "kubectl patch storageprofile bare-"),
+			want: []checks.Result{
+				bad("storage-profile", checks.Error, "StorageProfile bare-", "has no access modes", "kubectl patch storageprofile bare-"),
+				bad("clone-strategy", checks.Warning, "StorageProfile bare-", "copied through pods", "kubectl patch storageprofile bare-"),
 			},
 		},
 		"SlowClones": {
 			reason: "storage that cannot clone", breaks: changes(map[string]string{"rootVolume.storage.storageClassName": "copy"}),
-			want: []preflight.Result{bad("clone-strategy", preflight.Warning, "StorageProfile copy, for rootVolume", "copied through pods", "kubectl patch storageprofile copy")},
+			want: []checks.Result{bad("clone-strategy", checks.Warning, "StorageProfile copy, for rootVolume", "copied through pods", "kubectl patch storageprofile copy")},
 		},
 		"ClaimMissing": {
 			reason: "the source claim of a clone does not exist", breaks: changes(map[string]string{"rootVolume.source": "{pvc: {name: nosuch, namespace: PROVIDER}}"}),
-			want: []preflight.Result{bad("source", preflight.Error, "PersistentVolumeClaim PROVIDER/nosuch", "does not exist", "change providerSpec.rootVolume.source.pvc.name")},
+			want: []checks.Result{bad("source", checks.Error, "PersistentVolumeClaim PROVIDER/nosuch", "does not exist", "change providerSpec.rootVolume.source.pvc.name")},
 		},
 		"DataSourceMissing": {
 			reason: "the DataSource of a clone does not exist", breaks: changes(map[string]string{
 				"rootVolume.source": "", "rootVolume.sourceRef": "{kind: DataSource, name: nosuch, namespace: PROVIDER}",
 			}),
-			want: []preflight.Result{bad("source", preflight.Error, "DataSource PROVIDER/nosuch", "does not exist", "change providerSpec.rootVolume.sourceRef.name")},
+			want: []checks.Result{bad("source", checks.Error, "DataSource PROVIDER/nosuch", "does not exist", "change providerSpec.rootVolume.sourceRef.name")},
 		},
 		"ImportSecretMissing": {
 			reason: "the Secret for a registry does not exist", breaks: changes(map[string]string{"rootVolume.source.registry.secretRef": "nosuch"}),
-			want: []preflight.Result{bad("source", preflight.Error, "Secret PROVIDER/nosuch", "does not exist", "change providerSpec.rootVolume.source.registry.secretRef")},
+			want: []checks.Result{bad("source", checks.Error, "Secret PROVIDER/nosuch", "does not exist", "change providerSpec.rootVolume.source.registry.secretRef")},
 		},
 	}
 }
@@ -73,25 +73,25 @@ func onBareStorage(t *testing.T, s *harness.Shoot, f *flight) {
 
 // withoutInjector are the results about a network whose resource no webhook requests. Since 1.9,
 // KubeVirt does not request it (gate ExternalNetResourceInjection).
-var withoutInjector = harness.PerKubeVirt[[]preflight.Result]{
+var withoutInjector = harness.PerKubeVirt[[]checks.Result]{
 	"1.6": nil,
 	"1.7": nil,
 	"1.8": nil,
-	"1.9": {bad("network", preflight.Warning, "resources of Multus networks", "no webhook for pods is named network-resources-injector", "disabledFeatureGates")},
+	"1.9": {bad("network", checks.Warning, "resources of Multus networks", "no webhook for pods is named network-resources-injector", "disabledFeatureGates")},
 }
 
 func brokenReferences(t *testing.T) map[string]breakage {
 	t.Helper()
 
-	withCard := []preflight.Result{
-		bad("network", preflight.Error, "NetworkAttachmentDefinition PROVIDER/nosuch", "has no resource", "remove providerSpec.networks[1].name"),
+	withCard := []checks.Result{
+		bad("network", checks.Error, "NetworkAttachmentDefinition PROVIDER/nosuch", "has no resource", "remove providerSpec.networks[1].name"),
 	}
 	definitions := schema.GroupResource{Group: "k8s.cni.cncf.io", Resource: "network-attachment-definitions"}
 
 	return map[string]breakage{
 		"MultusMissing": {
 			reason: "the API has no Multus networks", breaks: changes(map[string]string{"networks": "[{name: nosuch}]"}),
-			want: []preflight.Result{bad("network", preflight.Error, "NetworkAttachmentDefinition PROVIDER/nosuch", "has no resource network-attachment-definitions.k8s.cni.cncf.io",
+			want: []checks.Result{bad("network", checks.Error, "NetworkAttachmentDefinition PROVIDER/nosuch", "has no resource network-attachment-definitions.k8s.cni.cncf.io",
 				"remove providerSpec.networks[0].name")},
 		},
 		"SRIOVWithoutInjector": {
@@ -165,27 +165,27 @@ func brokenReferences(t *testing.T) map[string]breakage {
 					return json.NewEncoder(w).Encode(status) == nil
 				}, asAnswered)
 			},
-			want: []preflight.Result{bad("network", preflight.Error, "NetworkAttachmentDefinition tenants/nosuch",
+			want: []checks.Result{bad("network", checks.Error, "NetworkAttachmentDefinition tenants/nosuch",
 				"Namespace tenants does not exist", "correct the namespace beside providerSpec.networks[0].name")},
 		},
 		"InstancetypeMissing": {
 			reason: "an instancetype that does not exist", breaks: changes(map[string]string{
 				"cpu": "", "memory": "", "virtualMachineTemplate": inTemplate("instancetype: {name: nosuch},", ""),
 			}),
-			want: []preflight.Result{
-				bad("instancetype", preflight.Error, "virtualmachineclusterinstancetypes.instancetype.kubevirt.io nosuch", "does not exist",
+			want: []checks.Result{
+				bad("instancetype", checks.Error, "virtualmachineclusterinstancetypes.instancetype.kubevirt.io nosuch", "does not exist",
 					"change providerSpec.virtualMachineTemplate.spec.instancetype.name"),
 			},
 		},
 		"PriorityClassMissing": {
 			reason: "CDI's pods cannot be created without it", breaks: changes(map[string]string{"rootVolume.priorityClassName": "nosuch"}),
-			want: []preflight.Result{bad("source", preflight.Error, "PriorityClass nosuch", "does not exist", "change providerSpec.rootVolume.priorityClassName")},
+			want: []checks.Result{bad("source", checks.Error, "PriorityClass nosuch", "does not exist", "change providerSpec.rootVolume.priorityClassName")},
 		},
 		"PreferenceMissing": {
 			reason: "a preference that does not exist", breaks: changes(map[string]string{
 				"virtualMachineTemplate": inTemplate("preference: {name: nosuch, kind: VirtualMachinePreference},", ""),
 			}),
-			want: []preflight.Result{bad("preference", preflight.Error, "virtualmachinepreferences.instancetype.kubevirt.io PROVIDER/nosuch", "does not exist",
+			want: []checks.Result{bad("preference", checks.Error, "virtualmachinepreferences.instancetype.kubevirt.io PROVIDER/nosuch", "does not exist",
 				"kubectl --namespace PROVIDER get virtualmachinepreferences.instancetype.kubevirt.io")},
 		},
 	}
@@ -195,23 +195,23 @@ func brokenRoom() map[string]breakage {
 	return map[string]breakage{
 		"ZoneWithoutNodes": {
 			reason: "a zone that does not exist", breaks: changes(map[string]string{"zone": "zone-z"}),
-			want: []preflight.Result{bad("zone", preflight.Error, "region local, zone zone-z", "has no nodes", "local/zone-idle")},
+			want: []checks.Result{bad("zone", checks.Error, "region local, zone zone-z", "has no nodes", "local/zone-idle")},
 		},
 		"ZoneOfOthers": {
 			reason: "nodes with a taint that the machines do not tolerate", breaks: changes(map[string]string{"virtualMachineTemplate": ""}),
-			want: []preflight.Result{bad("zone", preflight.Error, "zone zone-idle", "provider-idle has the taint "+suite.IdleTaint, "tolerations")},
+			want: []checks.Result{bad("zone", checks.Error, "zone zone-idle", "provider-idle has the taint "+suite.IdleTaint, "tolerations")},
 		},
 		"ZoneWithoutVirtualization": {
 			reason: "nodes without hardware virtualization", breaks: changes(map[string]string{"zone": suite.EmulatedZone}),
-			want: []preflight.Result{bad("zone", preflight.Error, "zone "+suite.EmulatedZone, "has no hardware virtualization", "kubectl describe nodes")},
+			want: []checks.Result{bad("zone", checks.Error, "zone "+suite.EmulatedZone, "has no hardware virtualization", "kubectl describe nodes")},
 		},
 		"NoCPUManager": {
 			reason: "nodes without the static CPU manager", breaks: changes(map[string]string{"cpu.dedicatedCpuPlacement": "true"}),
-			want: []preflight.Result{bad("zone", preflight.Error, "zone zone-idle", "lacks the label cpumanager=true", "kubectl describe nodes")},
+			want: []checks.Result{bad("zone", checks.Error, "zone zone-idle", "lacks the label cpumanager=true", "kubectl describe nodes")},
 		},
 		"QuotaTooSmall": {
 			reason: "a quota for less than one machine", own: true, breaks: withQuota(corev1.ResourceRequestsStorage, "30Gi"),
-			want: []preflight.Result{bad("quota", preflight.Warning, "ResourceQuotas of Namespace PROVIDER", "requests.storage",
+			want: []checks.Result{bad("quota", checks.Warning, "ResourceQuotas of Namespace PROVIDER", "requests.storage",
 				"kubectl --namespace PROVIDER describe resourcequotas")},
 		},
 	}
@@ -227,8 +227,8 @@ func withQuota(what corev1.ResourceName, most string) func(*testing.T, *harness.
 }
 
 func brokenObjects() map[string]breakage {
-	dropped := func(path, origin string) preflight.Result {
-		return bad("dropped-fields", preflight.Error, "VirtualMachine", "drops "+path, "remove "+origin)
+	dropped := func(path, origin string) checks.Result {
+		return bad("dropped-fields", checks.Error, "VirtualMachine", "drops "+path, "remove "+origin)
 	}
 
 	return map[string]breakage{
@@ -236,13 +236,13 @@ func brokenObjects() map[string]breakage {
 			reason: "a field that no CDI of the lab knows", breaks: changes(map[string]string{
 				"rootVolume.source": `{http: {url: "https://images.example.com/worker.qcow2", insecureSkipVerify: true}}`,
 			}),
-			want: []preflight.Result{bad("dry-run", preflight.Error, "DataVolume", "rootVolume.source.http.insecureSkipVerify", "change the fields")},
+			want: []checks.Result{bad("dry-run", checks.Error, "DataVolume", "rootVolume.source.http.insecureSkipVerify", "change the fields")},
 		},
 		"Refused": {
 			reason: "a spec that KubeVirt's own webhook refuses", breaks: changes(map[string]string{
 				"virtualMachineTemplate": inTemplate("", "domain: {firmware: {bootloader: {efi: {secureBoot: true}}}},"),
 			}),
-			want: []preflight.Result{bad("dry-run", preflight.Error, "VirtualMachine", "SecureBoot", "change the fields")},
+			want: []checks.Result{bad("dry-run", checks.Error, "VirtualMachine", "SecureBoot", "change the fields")},
 		},
 		"DroppedFields": {
 			reason: "fields that the API server drops",
@@ -252,7 +252,7 @@ func brokenObjects() map[string]breakage {
 				f.spec["devices"], f.spec["dnsPolicy"] = "{rng: {}}", "Default"
 				f.between(t, unanswered, dropFields)
 			},
-			want: []preflight.Result{
+			want: []checks.Result{
 				dropped("spec.dataVolumeTemplates[0].spec.storage.accessModes", "providerSpec.rootVolume.storage.accessModes"),
 				dropped("spec.template.spec.dnsPolicy", "providerSpec.dnsPolicy"),
 				dropped("spec.template.spec.domain.cpu.cores", "providerSpec.cpu.cores"),

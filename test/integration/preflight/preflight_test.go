@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/preflight/checks"
 )
 
 // breakage is a defect of a provider cluster or a class.
@@ -21,7 +21,7 @@ type breakage struct {
 	own    bool
 	breaks func(t *testing.T, s *harness.Shoot, f *flight)
 	// want are all results that are not OK.
-	want []preflight.Result
+	want []checks.Result
 }
 
 // TestPreflight breaks the requirements of a machine one at a time. Preflight must report exactly
@@ -70,7 +70,7 @@ func TestPreflight(t *testing.T) {
 }
 
 // requireResult compares names, and requires the expected texts. PROVIDER stands for the namespace.
-func requireResult(t *testing.T, want, got preflight.Result, s *harness.Shoot) {
+func requireResult(t *testing.T, want, got checks.Result, s *harness.Shoot) {
 	t.Helper()
 
 	in := func(text string) string { return strings.ReplaceAll(text, "PROVIDER", s.ProviderNamespace) }
@@ -108,7 +108,7 @@ func TestPreflightOfALab(t *testing.T) {
 	all.file, all.spec = "machineclass/complete.yaml", nil
 
 	for _, r := range all.run(t.Context(), t, s).results() {
-		require.NotEqual(t, preflight.Error, r.Level, "%v", r)
+		require.NotEqual(t, checks.Error, r.Level, "%v", r)
 	}
 
 	left, err := s.Leftovers(t.Context())
@@ -129,7 +129,7 @@ func TestPreflightOfALab(t *testing.T) {
 	for _, r := range alone.bad() {
 		unseen[r.Check] = true
 
-		require.Equal(t, preflight.Warning, r.Level, "%v", r)
+		require.Equal(t, checks.Warning, r.Level, "%v", r)
 		require.Contains(t, r.Message, "the driver's account may not read it")
 		require.Contains(t, r.Remedy, "kubectl ")
 	}

@@ -22,9 +22,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/preflight/checks"
 )
 
 // flight is a run of mcm-kubevirt preflight for the shipped class in the idle zone, with an
@@ -44,12 +44,12 @@ type flight struct {
 type outcome struct {
 	code    int
 	text    string
-	reports []preflight.Report
+	reports []checks.Report
 }
 
 // results returns the results of all provider clusters.
-func (o *outcome) results() []preflight.Result {
-	var all []preflight.Result
+func (o *outcome) results() []checks.Result {
+	var all []checks.Result
 	for _, r := range o.reports {
 		all = append(all, r.Results...)
 	}
@@ -58,8 +58,8 @@ func (o *outcome) results() []preflight.Result {
 }
 
 // bad returns the results that are not OK.
-func (o *outcome) bad() []preflight.Result {
-	return slices.DeleteFunc(o.results(), func(r preflight.Result) bool { return r.Level == preflight.OK })
+func (o *outcome) bad() []checks.Result {
+	return slices.DeleteFunc(o.results(), func(r checks.Result) bool { return r.Level == checks.OK })
 }
 
 // newFlight returns a run without defects.
@@ -143,7 +143,7 @@ func runPreflight(ctx context.Context, t *testing.T, args ...string) *outcome {
 	}
 
 	var read struct {
-		Clusters []preflight.Report `json:"providerClusters"`
+		Clusters []checks.Report `json:"providerClusters"`
 	}
 
 	require.NoError(t, json.Unmarshal(stdout.Bytes(), &read), stderr.String())

@@ -1,0 +1,103 @@
+package checks
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+)
+
+const (
+	// injector is part of the names of the webhook that requests the resources of a pod's networks
+	// (https://github.com/k8snetworkplumbingwg/network-resources-injector).
+	injector = "network-resources-injector"
+	// resourceOfNetwork is the annotation of a NetworkAttachmentDefinition with the resource of the
+	// nodes that have the network.
+	resourceOfNetwork = "k8s.v1.cni.cncf.io/resourceName"
+)
+
+// checkNetworks checks that the definitions of the machine's Multus networks exist, and that a
+// component requests the resources that they name.
+func (c *classChecker) checkNetworks(ctx context.Context) []Result {
+	var (
+		results  []Result
+		requests bool
+	)
+
+	for i, network := range c.vm.Spec.Template.Spec.Networks {
+		if network.Multus == nil {
+			continue
+		}
+
+		// Parsed as in KubeVirt (pkg/network/vmispec).
+		namespace, name, named := strings.Cut(network.Multus.NetworkName, "/")
+		if !named {
+			namespace = c.namespace
+			name = network.Multus.NetworkName
+		}
+
+		field := c.field(fmt.Sprintf("spec.template.spec.networks[%d]", i)) + ".name"
+		definition, found := c.readReference(ctx, checkNetwork, &reference{kindNetwork, namespace, name, field})
+		results = append(results, found...)
+		requests = requests || c.hasSRIOV(network.Name) || namesResource(definition)
+	}
+
+	if requests && c.on(gateExternalNetResources) {
+		results = append(results, c.checkInjector(ctx)...)
+	}
+
+	return results
+}
+
+// hasSRIOV reports whether a network is a device, whose definition names a resource even if it cannot
+// be read.
+func (c *classChecker) hasSRIOV(network string) bool {
+	return slices.ContainsFunc(c.vm.Spec.Template.Spec.Domain.Devices.Interfaces, func(i kubevirtv1.Interface) bool {
+		return i.Name == network && i.SRIOV != nil
+	})
+}
+
+// namesResource reports whether the definition of a network names a resource. The definition is nil
+// if it was not read.
+func namesResource(definition *metav1.PartialObjectMetadata) bool {
+	return definition != nil && definition.Annotations[resourceOfNetwork] != ""
+}
+
+// checkInjector checks that a webhook requests the resources of networks. Since KubeVirt 1.9,
+// virt-controller does not (pkg/virt-controller/services/template.go).
+func (c *classChecker) checkInjector(ctx context.Context) []Result {
+	const list = "kubectl get mutatingwebhookconfigurations"
+
+	s := c.about(checkNetwork, "resources of Multus networks")
+
+	webhooks, err := listFew[admissionregistrationv1.MutatingWebhookConfiguration](ctx,
+		c.viewer.clients.Kubernetes.AdmissionregistrationV1().MutatingWebhookConfigurations())
+	if err != nil {
+		return s.notChecked(err, list)
+	}
+
+	if slices.ContainsFunc(webhooks, isInjector) {
+		return s.ok("are requested by the " + injector)
+	}
+
+	return s.warn("KubeVirt does not request them, and no webhook for pods is named "+injector+
+		": machines may be placed on nodes without a free device or without the network, and fail there or have no connection",
+		"install the "+injector+", or disable the gate "+gateExternalNetResources.name+
+			" in spec.configuration.developerConfiguration.disabledFeatureGates of the KubeVirt resource; then check: "+list)
+}
+
+// isInjector reports whether a configuration has a webhook for pods, and it or the webhook has the
+// injector's name.
+func isInjector(configuration admissionregistrationv1.MutatingWebhookConfiguration) bool {
+	return slices.ContainsFunc(configuration.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool {
+		isNamed := strings.Contains(configuration.Name, injector) || strings.Contains(w.Name, injector)
+
+		return isNamed && slices.ContainsFunc(w.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
+			return slices.ContainsFunc(r.Resources, func(of string) bool { return slices.Contains([]string{"pods", "*", "*/*"}, of) })
+		})
+	})
+}

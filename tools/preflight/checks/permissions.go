@@ -1,0 +1,210 @@
+package checks
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// shippedRole is a Role in this repository, in a folder that kubectl apply -k applies.
+type shippedRole struct {
+	folder, name string
+}
+
+var (
+	machineRole    = shippedRole{"kubernetes/provider-namespace", "machine-controller"}
+	evacuationRole = shippedRole{"kubernetes/evacuation/provider-namespace", "machine-controller-evacuation"}
+)
+
+const (
+	// shippedNamespace is the namespace in the kustomizations, shippedAccount the ServiceAccount that
+	// they bind the Roles to.
+	shippedNamespace, shippedAccount = "shoot-machines", "machine-controller"
+)
+
+// part is a part of the driver's work that needs its own permissions, granted by a shipped Role.
+type part struct {
+	role shippedRole
+	// purpose is a suffix of the subject, since several parts need the same resource.
+	purpose string
+	// level and effect are those of missing permissions, and alternative is one to granting them.
+	level               Level
+	effect, alternative string
+}
+
+var (
+	machines     = &part{role: machineRole, level: Error, effect: "machines cannot be created or deleted"}
+	goldenImages = &part{
+		role:        machineRole,
+		purpose:     ", for golden images",
+		level:       Error,
+		effect:      "no golden image can be created for classes that import an image",
+		alternative: "set providerSpec.disablePreAllocatedDataVolumes, so that each machine imports its own image",
+	}
+	diagnosis  = &part{role: machineRole, purpose: ", for diagnoses", level: Warning, effect: "the causes of some failures cannot be determined"}
+	evacuation = &part{
+		role:        evacuationRole,
+		purpose:     ", for --evacuation",
+		level:       Error,
+		effect:      "drains of provider nodes never complete",
+		alternative: "run the machine controller without --evacuation",
+	}
+)
+
+// permission is a set of verbs on one resource that the driver
+// needs in the namespace of the machines.
+type permission struct {
+	part     *part
+	group    string
+	resource string
+	verbs    []string
+}
+
+// permissions returns all permissions that the driver uses on the provider cluster.
+// kubernetes/provider-namespace and kubernetes/evacuation grant exactly these.
+func permissions() []permission {
+	const kubevirt, cdi = "kubevirt.io", "cdi.kubevirt.io"
+
+	return []permission{
+		{machines, kubevirt, "virtualmachines", []string{"get", "list", "watch", "create", "delete"}},
+		{machines, kubevirt, "virtualmachineinstances", []string{"get", "watch", "delete"}},
+		{machines, "", "secrets", []string{"get", "create", "update", "deletecollection"}},
+		{machines, cdi, "datavolumes", []string{"get", "list", "deletecollection"}},
+		{goldenImages, cdi, "datavolumes", []string{"create", "delete"}},
+		{diagnosis, "", "persistentvolumeclaims", []string{"get"}},
+		{diagnosis, "", "pods", []string{"list"}},
+		{diagnosis, "", "events", []string{"list"}},
+		{evacuation, kubevirt, "virtualmachineinstances", []string{"list"}}, // Added to machines.
+		{evacuation, kubevirt, "virtualmachineinstancemigrations", []string{"list", "watch", "create", "delete"}},
+	}
+}
+
+// name returns the name of the resource in kubectl.
+func (p *permission) name() string {
+	return schema.GroupResource{Group: p.group, Resource: p.resource}.String()
+}
+
+// checkPermissions reviews each verb separately: a review of all rules at once is incomplete if
+// authorizers other than RBAC are configured.
+func (c *checker) checkPermissions(ctx context.Context) []Result {
+	if c.driver == nil { // The login failed, which was reported.
+		return nil
+	}
+
+	missing := slices.DeleteFunc(permissions(), func(p permission) bool { return p.part == evacuation && !c.evacuation })
+	reviews := make([]check, 0, len(missing))
+
+	for i := range missing {
+		reviews = append(reviews, func(ctx context.Context) []Result { return c.reviewVerbs(ctx, &missing[i]) })
+	}
+
+	results := concurrently(ctx, reviews)
+
+	return append(results, c.reportMissing(missing)...)
+}
+
+// reviewVerbs reduces a permission to the verbs that the driver lacks. If it lacks none, or they
+// cannot be reviewed, the function returns the results.
+func (c *checker) reviewVerbs(ctx context.Context, p *permission) []Result {
+	s := c.driver.about(checkPermission, p.name()+p.part.purpose)
+	needed := p.verbs
+	p.verbs = nil
+
+	for _, verb := range needed {
+		answer, err := review(ctx, c.driver.clients.Kubernetes.AuthorizationV1().SelfSubjectAccessReviews().Create, &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: c.namespace,
+				Verb:      verb,
+				Group:     p.group,
+				Resource:  p.resource,
+			}},
+		})
+		if err != nil {
+			p.verbs = nil
+
+			return s.notChecked(err, kubectlIn(c.namespace, "auth can-i", verb, p.name())+" --as="+quoted(c.driver.User))
+		}
+
+		if !answer.Status.Allowed {
+			p.verbs = append(p.verbs, verb)
+		}
+	}
+
+	if len(p.verbs) > 0 {
+		return nil
+	}
+
+	return s.ok("may " + strings.Join(needed, ", "))
+}
+
+// reportMissing returns one result for each shipped Role with missing
+// permissions: applying the Role grants all of them.
+func (c *checker) reportMissing(missing []permission) []Result {
+	var results []Result
+
+	for _, role := range []shippedRole{machineRole, evacuationRole} {
+		ofRole := slices.DeleteFunc(slices.Clone(missing), func(p permission) bool { return p.part.role != role || len(p.verbs) == 0 })
+		if len(ofRole) > 0 {
+			results = append(results, c.reportMissingRole(role, ofRole)...)
+		}
+	}
+
+	return results
+}
+
+func (c *checker) reportMissingRole(role shippedRole, missing []permission) []Result {
+	var (
+		texts, effects []string
+		remedies       = []string{c.grant(role)}
+		level          = Warning
+		clonesImages   = slices.ContainsFunc(c.classes, func(class *classChecker) bool { return class.image != nil })
+	)
+
+	for _, p := range missing {
+		texts = append(texts, p.name()+" ("+strings.Join(p.verbs, ", ")+")")
+
+		if slices.Contains(effects, p.part.effect) {
+			continue
+		}
+
+		effects = append(effects, p.part.effect)
+
+		if p.part.alternative != "" {
+			remedies = append(remedies, p.part.alternative)
+		}
+
+		if p.part.level == Error && (p.part != goldenImages || clonesImages) {
+			level = Error
+		}
+	}
+
+	return c.driver.about(checkPermission, "permissions in Namespace "+c.namespace).result(level,
+		"missing: "+strings.Join(texts, ", ")+"; "+strings.Join(effects, "; "), strings.Join(remedies, "; or "))
+}
+
+// grant returns the commands that grant the driver a shipped Role in its namespace.
+func (c *checker) grant(role shippedRole) string {
+	command := "kubectl apply -k " + role.folder
+	if c.namespace != shippedNamespace {
+		command = fmt.Sprintf("set namespace: %s in %s/kustomization.yaml and run: %s", quoted(c.namespace), role.folder, command)
+	}
+
+	if c.driver.User == serviceAccounts+c.namespace+":"+shippedAccount {
+		return command
+	}
+
+	return command + " && " + kubectlIn(c.namespace, "create rolebinding", role.name+"-driver") + " --role=" + role.name + " " + c.driver.subjectFlag()
+}
+
+// subjectFlag returns the flag for the identity in kubectl create rolebinding.
+func (i *identity) subjectFlag() string {
+	if account, ok := strings.CutPrefix(i.User, serviceAccounts); ok {
+		return "--serviceaccount=" + quoted(account)
+	}
+
+	return "--user=" + quoted(i.User) // Contains a placeholder if the user is unknown.
+}

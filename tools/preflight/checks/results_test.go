@@ -1,0 +1,21 @@
+package checks
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestDeduplicated has two classes that share a warning.
+func TestDeduplicated(t *testing.T) {
+	t.Parallel()
+
+	warn := func(class, message string) Result { return subject{class: class}.warn(message, "r")[0] }
+	fine := func(class string) Result { return subject{class: class}.ok("m")[0] }
+
+	got := deduplicated([]Result{warn("", "all"), fine("a"), warn("a", "shared"), warn("a", "own"), fine("b"), warn("b", "shared")})
+
+	shared := warn("", "shared")
+	shared.Classes = []string{"a", "b"}
+	require.Equal(t, []Result{warn("", "all"), shared, fine("a"), warn("a", "own"), fine("b")}, got)
+}
