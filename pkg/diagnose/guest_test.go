@@ -112,6 +112,35 @@ func TestCause_SyncFailed(t *testing.T) {
 	require.Len(t, e.Signs(now), 2, "the event is still evidence")
 }
 
+// TestCause_LastWarning tests that the newest of several warnings is quoted.
+func TestCause_LastWarning(t *testing.T) {
+	t.Parallel()
+
+	e := scheduled(6 * time.Minute)
+	for message, last := range map[string]time.Duration{"Oldest": time.Hour, "Newest": time.Minute, "Old": 30 * time.Minute} {
+		e.Events = append(e.Events, warning("VirtualMachineInstance", "Failed", message, ago(2*time.Hour), ago(last)))
+	}
+
+	require.Contains(t, e.Cause(now, grace).Err.Message, "the last event: Newest")
+}
+
+// TestCause_Since tests that a failure counts from the time of the phase, not of the object.
+func TestCause_Since(t *testing.T) {
+	t.Parallel()
+
+	e := &diagnose.Evidence{VirtualMachine: newVM("Running"), Instance: withReason(newInstance(kubevirtv1.Failed), "NodeUnresponsive")}
+	e.Instance.Status.PhaseTransitionTimestamps = []kubevirtv1.VirtualMachineInstancePhaseTransitionTimestamp{
+		{Phase: kubevirtv1.Failed, PhaseTransitionTimestamp: ago(time.Minute)},
+		{Phase: kubevirtv1.Running, PhaseTransitionTimestamp: ago(time.Second)},
+	}
+	require.Equal(t, ago(time.Minute).Time, e.Cause(now, grace).Since)
+
+	e = evacuated(nil, migration("m-1", kubevirtv1.MigrationFailed))
+	e.Migrations[0].Status.MigrationState = &kubevirtv1.VirtualMachineInstanceMigrationState{FailureReason: "the target ended"}
+	require.Equal(t, ago(time.Minute).Time, e.Cause(now, grace).Since)
+	require.Contains(t, e.Cause(now, grace).Err.Message, "the target ended")
+}
+
 // TestCause_HostileName tests that a command contains only names: an operator executes it.
 func TestCause_HostileName(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -17,6 +18,13 @@ func TestMessages(t *testing.T) {
 	e = importSays(`Get "https://user:geheim@example.com/x?X-Amz-Signature=geheim": got 404, docker://registry.example.com/a:1`)
 	require.Contains(t, e.Cause(now, grace).Err.Error(), `Get "https://example.com/x": got 404, docker://registry.example.com/a:1; correct`)
 
-	e = importSays("got 404 " + strings.Repeat("ö", 2000))
-	require.Less(t, len(e.Cause(now, grace).Err.Error()), 900, "short enough for a Machine's status")
+	for _, words := range []string{"got 404 ", "got 404: "} {
+		long := importSays(words + strings.Repeat("ö", 2000)).Cause(now, grace).Err
+		require.Less(t, len(long.Error()), 900, "short enough for a Machine's status")
+		require.True(t, utf8.ValidString(long.Message), "no character is cut in half")
+	}
+
+	const most = 450
+	require.NotContains(t, importSays(strings.Repeat("x", most)).Cause(now, grace).Err.Message, "…")
+	require.Contains(t, importSays(strings.Repeat("x", most+1)).Cause(now, grace).Err.Message, "…")
 }

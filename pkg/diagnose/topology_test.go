@@ -66,4 +66,12 @@ func TestVacant(t *testing.T) {
 	require.Empty(t, wanted.UnoccupiedRemedy(append(there, wanted)), "it has nodes")
 	require.Empty(t, wanted.UnoccupiedRemedy(nil), "which nodes there are is not known")
 	require.Empty(t, diagnose.Topology{}.UnoccupiedRemedy(there))
+
+	many := make([]diagnose.Topology, 0, 21)
+	for zone := range 20 {
+		many = append(many, diagnose.Topology{Region: "local", Zone: string(rune('a' + zone))})
+	}
+
+	require.Contains(t, wanted.UnoccupiedRemedy(many), "s, t; correct")
+	require.Contains(t, wanted.UnoccupiedRemedy(append(many, diagnose.Topology{Region: "local", Zone: "u"})), "s, t, …; correct")
 }

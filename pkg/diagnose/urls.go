@@ -5,8 +5,11 @@ import (
 	"strings"
 )
 
-// schemeEnd identifies a URL in a text.
-const schemeEnd = "://"
+const (
+	// schemeEnd identifies a URL in a text.
+	schemeEnd    = "://"
+	alphanumeric = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+)
 
 // replaceURLs replaces every URL. It passes the scheme and the rest to replace. It reads each byte
 // a bounded number of times, because its input is untrusted.
@@ -21,7 +24,7 @@ func replaceURLs(words string, replace func(scheme, rest string) string) string 
 			return b.String()
 		}
 
-		start := schemeStart(words[:i])
+		start := len(strings.TrimRight(words[:i], alphanumeric))
 		rest := i + len(schemeEnd)
 		end := rest + urlLength(words[:start], words[rest:])
 
@@ -30,19 +33,6 @@ func replaceURLs(words string, replace func(scheme, rest string) string) string 
 
 		words = words[end:]
 	}
-}
-
-func schemeStart(before string) int {
-	start := len(before)
-	for start > 0 && isAlphanumeric(before[start-1]) {
-		start--
-	}
-
-	return start
-}
-
-func isAlphanumeric(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
 // urlLength returns the length of a URL: up to the quotation mark that closes the one before it,
@@ -123,23 +113,10 @@ func public(rest string) string {
 	reference := digest.FindString(path)
 	path = strings.TrimSuffix(path, reference)
 
-	user, path, found := cutLast(path, "@")
-	if !found {
-		return user + reference
+	at := strings.LastIndex(path, "@")
+	if at >= 0 && strings.Contains(path[:at], "/") {
+		return hidden + path[at:] + reference
 	}
 
-	if strings.Contains(user, "/") {
-		path = hidden + "@" + path
-	}
-
-	return path + reference
-}
-
-func cutLast(s, separator string) (before, after string, found bool) {
-	i := strings.LastIndex(s, separator)
-	if i < 0 {
-		return s, "", false
-	}
-
-	return s[:i], s[i+len(separator):], true
+	return path[at+1:] + reference
 }

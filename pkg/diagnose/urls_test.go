@@ -45,6 +45,9 @@ func TestCredentialsInURLs(t *testing.T) {
 		},
 		"Escape": {`parse "https://me:ge%heim@example.com/x": invalid URL escape "%he"`, `parse "https://example.com/x": invalid URL escape`},
 		"Empty":  {"http:// and ://", "http:// and ://"},
+		"NoHost": {"get http://?geheim failed", "get http:// failed"},
+		"NoUser": {"get http://@example.com/x failed", "get http://example.com/x failed"},
+		"Nested": {`{"message":"Get \"https://example.com/x?geheim\": got 403"}`, `{"message":"Get \"https://example.com/x\": got 403"}`},
 	}
 
 	for name, tc := range tests {

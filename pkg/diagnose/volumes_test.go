@@ -99,6 +99,21 @@ func TestCause_RepeatedImport(t *testing.T) {
 	require.Equal(t, "ImportOutOfMemory", killedImport("").Cause(now, grace).Err.Reason, "it does not run")
 }
 
+// TestCause_FailedVolume tests the message of a volume that CDI has given up.
+func TestCause_FailedVolume(t *testing.T) {
+	t.Parallel()
+
+	silent := says(cdiv1beta1.DataVolumeBound, corev1.ConditionFalse, "Pending", "", ago(time.Minute))
+	require.Contains(t, volumes(newVolume("disk", cdiv1beta1.Failed, silent)).Cause(now, grace).Err.Message, "has failed")
+
+	starting := says(cdiv1beta1.DataVolumeRunning, corev1.ConditionFalse, "ErrStartingPod", "cannot start", ago(time.Hour))
+	e := volumes(newVolume("disk", cdiv1beta1.ImportScheduled, starting))
+	require.NotContains(t, e.Cause(now, grace).Err.Message, "PriorityClass")
+
+	e.DataVolumes[0].Spec.PriorityClassName = "import"
+	require.Contains(t, e.Cause(now, grace).Err.Message, `PriorityClass "import"`)
+}
+
 // TestCause_KilledOnce tests later failures of an import whose importer was once killed for its memory limit:
 // CDI's annotation stays.
 func TestCause_KilledOnce(t *testing.T) {
