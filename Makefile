@@ -130,6 +130,13 @@ push-charts: ## Push the charts in bin/charts to REPOSITORY (oci://...). CI call
 .PHONY: test
 test: test-unit test-integration ## Run all tests: the unit tests first, then the suites against real control planes. KUBERNETES=1.32, KUBEVIRT=1.8 and CDI=1.64 choose versions.
 
+.PHONY: quick
+quick: ## Vet the code, and run the unit tests of the packages that changed since BASE (default origin/main), without the lab and without hostile servers.
+	@for module in . image extension; do (cd "$$module" && packages=$$( \
+		{ git diff --relative --name-only --diff-filter=d '$(BASE)' -- '*.go'; git ls-files --others --exclude-standard -- '*.go'; } | \
+		grep -vE '^(image|extension)/|test/(integration|lab/modules)/' | xargs -r -n1 dirname | sort -u | sed 's,^,./,'); \
+		[ -z "$$packages" ] || { echo "== $$module" && go vet ./... && $(GOTEST) -skip='^TestHostile' $$packages; }) || exit 1; done
+
 .PHONY: test-unit
 test-unit: ## Run the unit tests.
 	$(GOTEST) $(RACE) -parallel=$(UNIT_PARALLEL) -skip='^$(HOSTILE)$$' $$(go list ./... | grep -v /test/integration)
