@@ -72,14 +72,7 @@ func ownAPIServer() string { return os.Getenv("KUBERNETES_SERVICE_HOST") }
 
 // isOwnAPIServer reports whether an address is one of this API server.
 func isOwnAPIServer(ctx context.Context, address netip.Addr) bool {
-	host := ownAPIServer()
-	if host == "" {
-		return false
-	}
-
-	own, err := netip.ParseAddr(host)
-
-	return err == nil && own.Unmap() == address.Unmap() || slices.Contains(ownNames.addresses(ctx, net.DefaultResolver.LookupNetIP), address.Unmap())
+	return ownAPIServer() != "" && slices.Contains(ownNames.addresses(ctx, net.DefaultResolver.LookupNetIP), address.Unmap())
 }
 
 // ownNames has the addresses of the names of this API server: in a seed that is a shoot, a webhook

@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -90,6 +93,82 @@ func TestResponseBody_Slot(t *testing.T) {
 	require.True(t, slot.semaphores.ofCluster.TryAcquire(maxLargeReadsPerCluster))
 }
 
+// counted counts the bytes that are read.
+type counted struct {
+	io.Reader
+
+	bytes int
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.bytes += n
+
+	return n, err
+}
+
+// TestResponseBody_WaitsForSlot requires that a large page is not read before its slot, and not without an end.
+func TestResponseBody_WaitsForSlot(t *testing.T) {
+	t.Parallel()
+
+	all := NewSemaphores()
+	first := slotFor(t.Context(), all, "https://a")
+	require.NoError(t, first.acquire(t.Context()))
+
+	ctx, cancel := context.WithCancel(t.Context())
+	body := &counted{Reader: endlessReader{}}
+	waiting := bodyFor(t, "", false, slotFor(t.Context(), all, "https://a"))
+	waiting.ReadCloser = io.NopCloser(body)
+	waiting.ctx = ctx
+
+	time.AfterFunc(10*time.Millisecond, cancel)
+
+	_, err := io.Copy(io.Discard, waiting)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, smallPage/costOfByte, body.bytes, "only a small page was read")
+
+	first.Release()
+
+	endless := bodyFor(t, "", false, first)
+	endless.ReadCloser = io.NopCloser(body)
+	_, err = io.Copy(io.Discard, endless)
+	require.ErrorIs(t, err, ErrPage)
+	require.LessOrEqual(t, body.bytes, (3*smallPage+maxPage)/costOfByte)
+}
+
+// TestResponseBody_SlowPage requires that a large page holds its slot for a bounded time.
+func TestResponseBody_SlowPage(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		for closed, want := range map[bool]error{false: context.DeadlineExceeded, true: context.Canceled} {
+			b := bodyFor(t, `"`+strings.Repeat("x", smallPage/costOfByte)+`"`, false, slotFor(t.Context(), NewSemaphores(), "https://a"))
+			_, err := io.Copy(io.Discard, b)
+			require.NoError(t, err)
+
+			if closed {
+				require.NoError(t, b.Close())
+			}
+
+			time.Sleep(largeReadTimeout + time.Second) //nolint:forbidigo // The bubble's clock.
+			require.Equal(t, want, context.Cause(b.ctx))
+		}
+	})
+}
+
+// TestResponseBody_Watch reads the events of a watch, in small pieces.
+func TestResponseBody_Watch(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		const events = `{"type":"ADDED"}{"type":"DELETED"}`
+
+		text, err := io.ReadAll(iotest.OneByteReader(bodyFor(t, events, true, nil)))
+		require.NoError(t, err)
+		require.Len(t, text, len(events))
+	})
+}
+
 // TestReadSlot_Waits lets the large pages of a cluster wait for each other, but not for those of another one.
 func TestReadSlot_Waits(t *testing.T) {
 	t.Parallel()
@@ -100,17 +179,17 @@ func TestReadSlot_Waits(t *testing.T) {
 	require.NoError(t, first.acquire(t.Context()))
 	require.NoError(t, first.acquire(t.Context()), "its pages share it")
 
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-
-	require.ErrorIs(t, second.acquire(ctx), context.Canceled, "the host is the same")
+	require.False(t, second.semaphores.ofCluster.TryAcquire(1), "the host is the same")
 	require.NoError(t, other.acquire(t.Context()))
 	first.Release()
 	require.NoError(t, second.acquire(t.Context()))
 
 	require.True(t, all.process.TryAcquire(maxLargeReads-2))
 
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+
 	third := slotFor(t.Context(), all, "https://c")
-	require.ErrorIs(t, third.acquire(ctx), context.Canceled, "the process reads enough at a time")
+	require.ErrorIs(t, third.acquire(ctx), context.DeadlineExceeded, "the process reads enough at a time")
 	require.True(t, third.semaphores.ofCluster.TryAcquire(maxLargeReadsPerCluster), "the cluster's next page need not wait")
 }
