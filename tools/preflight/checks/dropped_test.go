@@ -2,12 +2,10 @@ package checks
 
 import (
 	"cmp"
-	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
 func TestDifferences(t *testing.T) {
@@ -93,13 +91,4 @@ func TestDifferences(t *testing.T) {
 			require.ElementsMatch(t, tc.changed, changed, tc.reason)
 		})
 	}
-}
-
-func machine(t *testing.T, text string) *kubevirtv1.VirtualMachine {
-	t.Helper()
-
-	vm := &kubevirtv1.VirtualMachine{}
-	require.NoError(t, json.Unmarshal([]byte(text), vm))
-
-	return vm
 }

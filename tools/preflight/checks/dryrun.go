@@ -3,55 +3,54 @@ package checks
 import (
 	"context"
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/klog/v2"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providercluster"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
+const (
+	// dropped and webhook are the names of the checks that the dry run also makes.
+	dropped = "dropped-fields"
+	webhook = "webhook"
+)
+
 // checkDryRun sends a dry-run create for each object that the driver would create, with the
 // driver's identity and in the driver's order.
-func (c *classChecker) checkDryRun(ctx context.Context) []Result {
-	if c.driver == nil { // The dry run must use the driver's permissions.
-		return nil
+func checkDryRun(ctx context.Context, r *reader, c *class) []Result {
+	var results []Result
+
+	if c.image != nil {
+		results = tryImage(ctx, r, c)
 	}
 
-	results := c.tryImage(ctx)
 	for _, secret := range c.secrets {
-		results = append(results, c.trySecret(ctx, secret)...)
+		s := r.about("Secret " + c.namespace + "/" + secret.Name)
+
+		if _, err := r.trySecret(ctx, secret); err != nil {
+			results = append(results, refused(c, s, err, providercluster.Explain(err))...)
+		} else {
+			results = append(results, s.ok("would be created")...)
+		}
 	}
 
-	return append(results, c.tryVirtualMachine(ctx)...)
+	return append(results, tryVirtualMachine(ctx, r, c)...)
 }
 
-// asDriver returns a subject that the driver sends a dry run for.
-func (c *classChecker) asDriver(kind, name string) subject {
-	return subject{check: checkDryRun, identity: c.driver.Name, class: c.Name, name: fmt.Sprintf("%s %s/%s", kind, c.namespace, name)}
-}
+func tryImage(ctx context.Context, r *reader, c *class) []Result {
+	s := r.about("DataVolume " + c.namespace + "/" + c.image.Name + ", the golden image")
 
-func (c *classChecker) tryImage(ctx context.Context) []Result {
-	if c.image == nil {
-		return nil
-	}
-
-	s := c.asDriver("DataVolume", c.image.Name)
-	s.name += ", the golden image"
-
-	response, err := dryRun(ctx, c.driver.clients.CDI.CdiV1beta1().DataVolumes(c.namespace).Create, c.image)
+	response, err := r.tryImage(ctx, c.image)
 
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return s.ok("already exists")
 	case err != nil:
-		return c.refused(s, err, providercluster.ExplainImageRefusal(err))
+		return refused(c, s, err, providercluster.ExplainImageRefusal(err))
 	}
 
 	return append(s.ok("would be created"), checkDropped(s, c.image, response, func(path string) string {
@@ -59,29 +58,15 @@ func (c *classChecker) tryImage(ctx context.Context) []Result {
 	})...)
 }
 
-// trySecret keeps client-go from logging the request.
-func (c *classChecker) trySecret(ctx context.Context, secret *corev1.Secret) []Result {
-	s := c.asDriver("Secret", secret.Name)
+func tryVirtualMachine(ctx context.Context, r *reader, c *class) []Result {
+	s := r.about("VirtualMachine " + c.namespace + "/" + c.vm.Name)
 
-	_, err := dryRun(klog.NewContext(ctx, logr.Discard()), c.driver.clients.Kubernetes.CoreV1().Secrets(c.namespace).Create, secret)
+	response, err := r.tryVirtualMachine(ctx, c.vm)
 	if err != nil {
-		return c.refused(s, err, providercluster.Explain(err))
+		return refused(c, s, err, providercluster.ExplainRefusal(err, c.Machine, c.vm))
 	}
 
-	return s.ok("would be created")
-}
-
-func (c *classChecker) tryVirtualMachine(ctx context.Context) []Result {
-	s := c.asDriver("VirtualMachine", c.vm.Name)
-
-	response, err := dryRun(ctx, c.driver.clients.KubeVirt.KubevirtV1().VirtualMachines(c.namespace).Create, c.vm)
-	if err != nil {
-		return c.refused(s, err, providercluster.ExplainRefusal(err, c.Machine, c.vm))
-	}
-
-	webhooks := s
-	webhooks.check = checkWebhook
-	webhooks.name = "webhooks for VirtualMachines"
+	webhooks := subject{check: webhook, identity: s.identity, name: "webhooks for VirtualMachines"}
 
 	return slices.Concat(s.ok("would be created"), checkDropped(s, c.vm, response, c.field), webhooks.ok("respond"))
 }
@@ -89,7 +74,7 @@ func (c *classChecker) tryVirtualMachine(ctx context.Context) []Result {
 // checkDropped compares the response with the object that was sent, and returns a result for each
 // field that was dropped or changed. origin returns the field of the class that a field comes from.
 func checkDropped(s subject, sent, response any, origin func(string) string) []Result {
-	s.check = checkDroppedFields
+	s.check = dropped
 
 	found, err := differences(sent, response)
 	if err != nil {
@@ -122,39 +107,39 @@ func checkDropped(s subject, sent, response any, origin func(string) string) []R
 var webhookName = regexp.MustCompile(`failed calling webhook "([^"]+)"`)
 
 // refused returns the reason why an object would not be created.
-func (c *classChecker) refused(s subject, err, explained error) []Result {
+func refused(c *class, s subject, err, explained error) []Result {
 	if match := webhookName.FindStringSubmatch(err.Error()); match != nil {
-		s.check = checkWebhook
+		s.check = webhook
 		s.name = "webhook " + match[1]
 
 		return s.fail("does not respond: "+explained.Error(), podsOf(match[1]))
 	}
 
-	return s.fail(explained.Error(), c.remedyFor(explained))
+	return s.fail(explained.Error(), remedyFor(explained, c.namespace))
 }
 
 // podsOf returns the command that shows the pods that serve a webhook.
-func podsOf(webhook string) string {
+func podsOf(name string) string {
 	switch {
-	case strings.Contains(webhook, "cdi.kubevirt.io"):
+	case strings.Contains(name, "cdi.kubevirt.io"):
 		return "kubectl --namespace cdi get pods --selector=cdi.kubevirt.io=cdi-apiserver && kubectl --namespace cdi get endpointslices"
-	case strings.HasSuffix(webhook, "kubevirt.io"):
+	case strings.HasSuffix(name, "kubevirt.io"):
 		return "kubectl --namespace kubevirt get pods --selector=kubevirt.io=virt-api && kubectl --namespace kubevirt get endpointslices"
 	default:
 		return "find the component of the webhook with kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
 	}
 }
 
-func (c *classChecker) remedyFor(explained error) string {
+func remedyFor(explained error, namespace string) string {
 	switch {
 	case errors.Is(explained, spi.ErrInvalid):
 		return "change the fields of the MachineClass that the message names"
 	case errors.Is(explained, spi.ErrForbidden):
-		return "see the check " + checkPermission + "; if it is ok, find the policy of the provider cluster that denies the request: kubectl get validatingadmissionpolicies"
+		return "see the check permission; if it is ok, find the policy of the provider cluster that denies the request: kubectl get validatingadmissionpolicies"
 	case errors.Is(explained, spi.ErrExhausted):
-		return kubectlIn(c.namespace, "describe resourcequotas")
+		return kubectlIn(namespace, "describe resourcequotas")
 	case errors.Is(explained, spi.ErrPrecondition):
-		return "see the checks " + checkKubeVirt + " and " + checkCDI + "; if they are ok: " + kubectl("create namespace", c.namespace)
+		return "see the checks kubevirt and cdi; if they are ok: " + kubectl("create namespace", namespace)
 	default:
 		return "retry, and check the health of the API server with kubectl get --raw='/readyz?verbose'"
 	}

@@ -9,3 +9,20 @@ var Incompatibilities = func() (pairs [][2]string) {
 
 	return pairs
 }()
+
+// Names are the names of the checks, in the order of their results.
+var Names = func() (names []string) {
+	for _, c := range beforeClasses {
+		names = append(names, c.name)
+	}
+
+	for _, c := range ofClass {
+		names = append(names, c.name)
+	}
+
+	for _, c := range afterClasses {
+		names = append(names, c.name)
+	}
+
+	return names
+}()

@@ -60,10 +60,3 @@ func versionOf(kubeVirt *kubevirtv1.KubeVirt) *version.Version {
 
 	return installed
 }
-
-// on reports whether KubeVirt is known to have a gate on.
-func (c *checker) on(g gate) bool {
-	found, err := c.kubeVirt()
-
-	return err == nil && g.on(found)
-}

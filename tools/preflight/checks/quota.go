@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
 // memoryMargin is what KubeVirt's own processes may take beside the memory of a guest. The real
@@ -19,16 +21,16 @@ var memoryMargin = resource.MustParse("512Mi")
 
 // checkQuota compares what is left in each ResourceQuota with about what the wanted machines of all classes
 // ask for. It only warns, since KubeVirt and CDI decide what their pods and claims request.
-func (c *checker) checkQuota(context.Context) []Result {
-	s := c.viewer.about(checkQuota, "ResourceQuotas of Namespace "+c.namespace)
-	show := kubectlIn(c.namespace, "describe resourcequotas")
+func checkQuota(ctx context.Context, r *reader, in *scope) []Result {
+	s := r.about("ResourceQuotas of Namespace " + r.namespace())
+	show := kubectlIn(r.namespace(), "describe resourcequotas")
 
-	quotas, err := c.quotas()
+	quotas, err := r.quotas(ctx)
 	if err != nil {
 		return s.notChecked(err, show)
 	}
 
-	machines, needed := c.estimate()
+	machines, needed := estimate(ctx, r, in.classes)
 	if machines == 0 {
 		return s.ok("no more machines are needed")
 	}
@@ -41,23 +43,22 @@ func (c *checker) checkQuota(context.Context) []Result {
 }
 
 // estimate returns the number of wanted machines of all classes, and about what they ask of quotas.
-func (c *checker) estimate() (machines int, needed corev1.ResourceList) {
+func estimate(ctx context.Context, r *reader, classes []*class) (machines int, needed corev1.ResourceList) {
 	needed = corev1.ResourceList{}
 	images := map[string]bool{}
 
-	for _, class := range c.classes {
-		if class.Wanted == 0 {
+	for _, c := range classes {
+		if c.Wanted == 0 {
 			continue
 		}
 
-		machines += class.Wanted
+		machines += c.Wanted
 
-		add(needed, class.machineEstimate(), int64(class.Wanted))
+		add(needed, machineEstimate(c, r.instancetype(ctx, c.instancetype())), int64(c.Wanted))
 
-		if class.image != nil && !images[class.image.Name] {
-			images[class.image.Name] = true
-			storage, _ := requestedStorage(&class.image.Spec)
-			add(needed, claimOfSize(*storage.Resources.Requests.Storage()), 1)
+		if c.image != nil && !images[c.image.Name] {
+			images[c.image.Name] = true
+			addClaim(needed, requestedStorage(&c.image.Spec))
 		}
 	}
 
@@ -65,47 +66,43 @@ func (c *checker) estimate() (machines int, needed corev1.ResourceList) {
 }
 
 // machineEstimate returns about what a machine asks of quotas: the requests of its VirtualMachine with a margin,
-// and its objects.
-func (c *classChecker) machineEstimate() corev1.ResourceList {
-	domain := &c.vm.Spec.Template.Spec.Domain
+// and its objects. The memory of its guest may be that of the instancetype.
+func machineEstimate(c *class, of *instancetypev1beta1.VirtualMachineInstancetypeSpec) corev1.ResourceList {
+	domain := &c.instance().Domain
+	requests := domain.Resources.Requests
 	one := corev1.ResourceList{
 		corev1.ResourcePods:                 resource.MustParse("1"),
 		corev1.ResourceSecrets:              *resource.NewQuantity(int64(len(c.secrets)), resource.DecimalSI),
 		"count/virtualmachines.kubevirt.io": resource.MustParse("1"),
 	}
 
-	if memory := c.requestedMemory(domain); !memory.IsZero() {
+	memory := *requests.Memory()
+	if memory.IsZero() {
+		memory = ptr.Deref(ptr.Deref(domain.Memory, kubevirtv1.Memory{}).Guest, of.Memory.Guest)
+	}
+
+	if !memory.IsZero() {
 		memory.Add(memoryMargin)
 		one[corev1.ResourceRequestsMemory] = memory
 	}
 
-	if cpu := domain.Resources.Requests.Cpu(); !cpu.IsZero() {
+	if cpu := requests.Cpu(); !cpu.IsZero() {
 		one[corev1.ResourceRequestsCPU] = *cpu
 	}
 
 	for _, d := range c.disks() {
-		add(one, claimOfSize(*d.requested.Resources.Requests.Storage()), 1)
+		addClaim(one, d.requested)
 	}
 
 	return one
 }
 
-// requestedMemory returns the memory that a VirtualMachine requests, or that of its guest.
-func (c *classChecker) requestedMemory(domain *kubevirtv1.DomainSpec) resource.Quantity {
-	if requested := domain.Resources.Requests.Memory(); !requested.IsZero() {
-		return *requested
-	}
-
-	if of := c.instancetype(); of != nil {
-		return of.Memory.Guest
-	}
-
-	return ptr.Deref(ptr.Deref(domain.Memory, kubevirtv1.Memory{}).Guest, resource.Quantity{})
-}
-
-// claimOfSize returns what a claim asks of quotas.
-func claimOfSize(size resource.Quantity) corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourcePersistentVolumeClaims: resource.MustParse("1"), corev1.ResourceRequestsStorage: size}
+// addClaim adds what a claim asks of quotas.
+func addClaim(sum corev1.ResourceList, requested cdiv1beta1.StorageSpec) {
+	add(sum, corev1.ResourceList{
+		corev1.ResourcePersistentVolumeClaims: resource.MustParse("1"),
+		corev1.ResourceRequestsStorage:        *requested.Resources.Requests.Storage(),
+	}, 1)
 }
 
 // add adds a list, multiplied by n, to a sum.

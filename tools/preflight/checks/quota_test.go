@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,9 +37,8 @@ func TestMachineEstimate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			c := &classChecker{checker: &checker{}, secrets: []*corev1.Secret{{}, {}}}
-			c.vm = machine(t, `{"spec":{"template":{"spec":{"domain":`+tc.spec+`}}}}`)
-			c.instancetype = func() *instancetypev1beta1.VirtualMachineInstancetypeSpec { return tc.instancetype }
+			c := classOf(t, `{"spec":{"template":{"spec":{"domain":`+tc.spec+`}}}}`)
+			c.secrets = []*corev1.Secret{{}, {}}
 
 			want := corev1.ResourceList{
 				corev1.ResourcePods: resource.MustParse("1"), corev1.ResourceSecrets: resource.MustParse("2"),
@@ -48,7 +48,7 @@ func TestMachineEstimate(t *testing.T) {
 				want[name] = resource.MustParse(text)
 			}
 
-			got := c.machineEstimate()
+			got := machineEstimate(c, cmp.Or(tc.instancetype, &instancetypev1beta1.VirtualMachineInstancetypeSpec{}))
 			require.Len(t, got, len(want))
 
 			for name := range want {

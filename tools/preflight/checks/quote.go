@@ -6,6 +6,13 @@ import (
 	"strings"
 )
 
+const (
+	// serviceAccounts is the prefix of the user names of service accounts.
+	serviceAccounts = "system:serviceaccount:"
+	// mostNamed is the number of objects that a result names.
+	mostNamed = 5
+)
+
 // plainWord matches words without characters that are special to a shell.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,=\[\]-]+$`)
 
@@ -27,9 +34,9 @@ func quoted(word string) string {
 func quotedList(words []string) string {
 	const shown = 20
 
-	list := make([]string, 0, len(words))
-	for _, word := range words {
-		list = append(list, quoted(word))
+	list := make([]string, len(words))
+	for i, word := range words {
+		list[i] = quoted(word)
 	}
 
 	return shortened(list, shown, ", ")

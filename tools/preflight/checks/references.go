@@ -1,21 +1,19 @@
 package checks
 
 import (
-	"context"
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	instancetypeapi "kubevirt.io/api/instancetype"
 	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
 
 // kind is a kind of object that a class refers to.
@@ -25,28 +23,32 @@ type kind struct {
 }
 
 // kubectl returns the name of the kind in kubectl.
-func (k kind) kubectl() string {
-	return k.resource.GroupResource().String()
-}
+func (k kind) kubectl() string { return k.resource.GroupResource().String() }
 
 var (
-	kindClaim    = kind{"PersistentVolumeClaim", corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")}
-	kindSecret   = kind{"Secret", corev1.SchemeGroupVersion.WithResource("secrets")}
-	kindConfig   = kind{"ConfigMap", corev1.SchemeGroupVersion.WithResource("configmaps")}
-	kindPriority = kind{"PriorityClass", schedulingv1.SchemeGroupVersion.WithResource("priorityclasses")}
-	kindVolume   = kind{"DataVolume", cdiv1beta1.SchemeGroupVersion.WithResource("datavolumes")}
-	kindSource   = kind{"DataSource", cdiv1beta1.SchemeGroupVersion.WithResource("datasources")}
-	kindSnapshot = kind{"VolumeSnapshot", schema.GroupVersionResource{
-		Group:    "snapshot.storage.k8s.io",
-		Version:  "v1",
-		Resource: "volumesnapshots",
-	}}
-	kindNetwork = kind{"NetworkAttachmentDefinition", schema.GroupVersionResource{
-		Group:    "k8s.cni.cncf.io",
-		Version:  "v1",
-		Resource: "network-attachment-definitions",
-	}}
+	kindNamespace           = kind{"Namespace", corev1.SchemeGroupVersion.WithResource("namespaces")}
+	kindClaim               = kind{"PersistentVolumeClaim", corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")}
+	kindSecret              = kind{"Secret", corev1.SchemeGroupVersion.WithResource("secrets")}
+	kindConfig              = kind{"ConfigMap", corev1.SchemeGroupVersion.WithResource("configmaps")}
+	kindPriority            = kind{"PriorityClass", schedulingv1.SchemeGroupVersion.WithResource("priorityclasses")}
+	kindVolume              = kind{"DataVolume", cdiv1beta1.SchemeGroupVersion.WithResource("datavolumes")}
+	kindSource              = kind{"DataSource", cdiv1beta1.SchemeGroupVersion.WithResource("datasources")}
+	kindSnapshot            = kind{"VolumeSnapshot", schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}}
+	kindInstancetype        = kindOf(instancetypeapi.PluralResourceName)
+	kindClusterInstancetype = kindOf(instancetypeapi.ClusterPluralResourceName)
+	kindNetwork             = kind{
+		"NetworkAttachmentDefinition",
+		schema.GroupVersionResource{Group: "k8s.cni.cncf.io", Version: "v1", Resource: "network-attachment-definitions"},
+	}
 )
+
+// kindOf returns the kind of an instancetype or a preference with its plural. Results show it as kubectl does.
+func kindOf(plural string) kind {
+	k := kind{resource: instancetypev1beta1.SchemeGroupVersion.WithResource(plural)}
+	k.name = k.kubectl()
+
+	return k
+}
 
 // reference is an object that a class refers to, and the field with the reference. The namespace of
 // a cluster-wide object is empty.
@@ -64,134 +66,166 @@ func (r *reference) subject() string {
 	return fmt.Sprintf("%s %s/%s", r.kind.name, r.namespace, r.name)
 }
 
-// list returns the command that lists the objects of the reference's kind.
-func (r *reference) list() string {
-	if r.namespace == "" {
-		return kubectl("get " + r.kind.kubectl())
+// references returns the objects that the machine's objects name, each once, except for those that the
+// driver creates.
+func (c *class) references() []reference {
+	var list []reference
+
+	for _, d := range c.disks() {
+		if d.image == nil {
+			list = append(list, sourcesOf(d.path, d.spec, c.namespace)...)
+		}
+
+		list = append(list, priorityOf(d.path, d.spec))
 	}
 
-	return kubectlIn(r.namespace, "get "+r.kind.kubectl())
-}
+	if c.image != nil {
+		list = append(list, sourcesOf(rootVolumePath, &c.image.Spec, c.namespace)...)
+		list = append(list, priorityOf(rootVolumePath, &c.image.Spec))
+	}
 
-// checkReference checks whether an object exists.
-func (c *classChecker) checkReference(ctx context.Context, check string, r *reference) []Result {
-	_, results := c.readReference(ctx, check, r)
+	list = append(list, c.referencesOfInstance()...)
+	known := map[reference]bool{}
 
-	return results
-}
+	return slices.DeleteFunc(list, func(r reference) bool {
+		r.field = ""
+		repeated := known[r]
+		known[r] = true
 
-// readReference reads an object's metadata and nothing else, also of Secrets. The metadata is nil if
-// it cannot be read; the results contain the reason.
-func (c *classChecker) readReference(ctx context.Context, check string, r *reference) (*metav1.PartialObjectMetadata, []Result) {
-	s := c.about(check, r.subject())
-
-	found, err := providerapi.Once(ctx, requestTimeout, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
-		return c.viewer.clients.Metadata.Resource(r.kind.resource).Namespace(r.namespace).Get(ctx, r.name, metav1.GetOptions{})
+		return repeated || r.name == ""
 	})
+}
+
+// priorityOf returns the PriorityClass of CDI's pods for a DataVolume. Its name may be empty.
+func priorityOf(path string, spec *cdiv1beta1.DataVolumeSpec) reference {
+	return reference{kindPriority, "", spec.PriorityClassName, path + ".priorityClassName"}
+}
+
+// referencesOfInstance returns the objects that the machine's VirtualMachineInstance names, except for
+// the Secrets that the driver creates. Names may be empty.
+func (c *class) referencesOfInstance() []reference {
+	instance := c.instance()
+	list := []reference{{kindPriority, "", instance.PriorityClassName, c.field("spec.template.spec.priorityClassName")}}
+
+	if boot := instance.Domain.Firmware; boot != nil && boot.KernelBoot != nil && boot.KernelBoot.Container != nil {
+		const path = "spec.template.spec.domain.firmware.kernelBoot.container.imagePullSecret"
+
+		list = append(list, reference{kindSecret, c.namespace, boot.KernelBoot.Container.ImagePullSecret, c.field(path)})
+	}
+
+	for i := range instance.Volumes {
+		for _, r := range referencesOfVolume(&instance.Volumes[i]) {
+			r.namespace = c.namespace
+			r.field = c.field(fmt.Sprintf("spec.template.spec.volumes[%d].%s", i, r.field))
+			list = append(list, r)
+		}
+	}
+
+	return slices.DeleteFunc(list, func(r reference) bool {
+		return r.kind == kindSecret && slices.ContainsFunc(c.secrets, func(own *corev1.Secret) bool { return own.Name == r.name })
+	})
+}
+
+// referencesOfVolume returns the objects that a volume names, with their fields below the volume. The
+// driver creates DataVolumes and the Secrets of cloud-init.
+func referencesOfVolume(v *kubevirtv1.Volume) []reference {
+	switch {
+	case v.PersistentVolumeClaim != nil:
+		return []reference{{kind: kindClaim, name: v.PersistentVolumeClaim.ClaimName, field: "persistentVolumeClaim.claimName"}}
+	case v.Ephemeral != nil && v.Ephemeral.PersistentVolumeClaim != nil:
+		return []reference{{kind: kindClaim, name: v.Ephemeral.PersistentVolumeClaim.ClaimName, field: "ephemeral.persistentVolumeClaim.claimName"}}
+	case v.ContainerDisk != nil:
+		return []reference{{kind: kindSecret, name: v.ContainerDisk.ImagePullSecret, field: "containerDisk.imagePullSecret"}}
+	case v.ConfigMap != nil && !ptr.Deref(v.ConfigMap.Optional, false):
+		return []reference{{kind: kindConfig, name: v.ConfigMap.Name, field: "configMap.name"}}
+	case v.Secret != nil && !ptr.Deref(v.Secret.Optional, false):
+		return []reference{{kind: kindSecret, name: v.Secret.SecretName, field: "secret.secretName"}}
+	case v.Sysprep != nil:
+		return []reference{
+			{kind: kindSecret, name: ptr.Deref(v.Sysprep.Secret, corev1.LocalObjectReference{}).Name, field: "sysprep.secret.name"},
+			{kind: kindConfig, name: ptr.Deref(v.Sysprep.ConfigMap, corev1.LocalObjectReference{}).Name, field: "sysprep.configMap.name"},
+		}
+	default:
+		return nil
+	}
+}
+
+// sourcesOf returns the object in the provider cluster that a DataVolume is filled from, or the
+// Secrets and the ConfigMap for access to an external source. Names may be empty.
+func sourcesOf(path string, spec *cdiv1beta1.DataVolumeSpec, namespace string) []reference {
+	if ref := spec.SourceRef; ref != nil {
+		return []reference{{kindSource, ptr.Deref(ref.Namespace, namespace), ref.Name, path + ".sourceRef.name"}}
+	}
+
+	source := ptr.Deref(spec.Source, cdiv1beta1.DataVolumeSource{})
+	access := func(field, secret, config string) []reference {
+		return []reference{
+			{kindSecret, namespace, secret, path + ".source." + field + ".secretRef"},
+			{kindConfig, namespace, config, path + ".source." + field + ".certConfigMap"},
+		}
+	}
 
 	switch {
-	case err == nil:
-		return found, s.ok("exists")
-	case unknownType(err):
-		return nil, s.fail("the provider cluster has no resource "+r.kind.kubectl(), "install the component that provides it, or remove "+r.field)
-	case providerapi.Absent(err) && c.missesNamespace(ctx, r.namespace):
-		return nil, s.fail("Namespace "+r.namespace+" does not exist", "correct the namespace beside "+r.field+", or create it: kubectl get namespaces")
-	case providerapi.Absent(err):
-		return nil, s.fail("does not exist", "create it, or change "+r.field+" to an existing one: "+r.list())
+	case source.PVC != nil:
+		return []reference{{kindClaim, cmp.Or(source.PVC.Namespace, namespace), source.PVC.Name, path + ".source.pvc.name"}}
+	case source.Snapshot != nil:
+		return []reference{{kindSnapshot, cmp.Or(source.Snapshot.Namespace, namespace), source.Snapshot.Name, path + ".source.snapshot.name"}}
+	case source.HTTP != nil:
+		list := access("http", source.HTTP.SecretRef, source.HTTP.CertConfigMap)
+		for i, header := range source.HTTP.SecretExtraHeaders {
+			list = append(list, reference{kindSecret, namespace, header, fmt.Sprintf("%s.source.http.secretExtraHeaders[%d]", path, i)})
+		}
+
+		return list
+	case source.Registry != nil && ptr.Deref(source.Registry.PullMethod, "") != cdiv1beta1.RegistryPullNode: // Otherwise, CDI ignores both.
+		return access("registry", ptr.Deref(source.Registry.SecretRef, ""), ptr.Deref(source.Registry.CertConfigMap, ""))
+	case source.S3 != nil:
+		return access("s3", source.S3.SecretRef, source.S3.CertConfigMap)
+	case source.GCS != nil:
+		return access("gcs", source.GCS.SecretRef, "")
+	case source.Imageio != nil:
+		return access("imageio", source.Imageio.SecretRef, source.Imageio.CertConfigMap)
+	case source.VDDK != nil:
+		return access("vddk", source.VDDK.SecretRef, "")
 	default:
-		return nil, s.notChecked(err, r.list()+" "+quoted(r.name))
+		return nil
 	}
 }
 
-// missesNamespace reports whether the namespace of a reference is known not to exist. checkNamespace
-// reports that of the machines.
-func (c *classChecker) missesNamespace(ctx context.Context, name string) bool {
-	if name == "" || name == c.namespace {
-		return false
+// resolvedSource returns the object that volumes are cloned from for a DataSource; empty if there
+// is none. A DataSource that refers to another one has the resolved source in its status.
+func resolvedSource(source *cdiv1beta1.DataSource, namespace string) []reference {
+	of := source.Spec.Source
+	if of.DataSource != nil {
+		of = source.Status.Source
 	}
 
-	_, err := get(ctx, c.viewer.clients.Kubernetes.CoreV1().Namespaces().Get, name)
-
-	return providerapi.Absent(err)
+	return sourcesOf("", &cdiv1beta1.DataVolumeSpec{Source: &cdiv1beta1.DataVolumeSource{PVC: of.PVC, Snapshot: of.Snapshot}}, namespace)
 }
 
-// matcher is a class's reference to an instancetype or a preference. KubeVirt infers an empty name
-// from a volume.
-type matcher struct {
-	name, kind string
-	// ofNamespace and ofCluster are the plurals of the namespaced and the cluster-wide kind.
-	ofNamespace, ofCluster string
-}
-
-// namespaced reports whether the matcher refers to the namespaced kind. KubeVirt accepts singular
-// and plural, ignoring case, and defaults to the cluster-wide kind (pkg/instancetype/find).
-func (m matcher) namespaced() bool {
-	return strings.EqualFold(m.kind, m.ofNamespace) || strings.EqualFold(m.kind, strings.TrimSuffix(m.ofNamespace, "s"))
-}
-
-// instancetypeMatcher returns the reference to the machine's instancetype. Without one, the class
-// contains the size.
-func (c *classChecker) instancetypeMatcher() matcher {
+// instancetype returns the reference to the machine's instancetype. Its name is empty if the class contains the
+// size, or if KubeVirt infers the name from a volume.
+func (c *class) instancetype() *reference {
 	m := ptr.Deref(c.vm.Spec.Instancetype, kubevirtv1.InstancetypeMatcher{})
 
-	return matcher{m.Name, m.Kind, instancetypeapi.PluralResourceName, instancetypeapi.ClusterPluralResourceName}
+	return c.matched("instancetype", m.Name, m.Kind, instancetypeapi.PluralResourceName, instancetypeapi.ClusterPluralResourceName)
 }
 
-// checkInstancetype checks that the machine's instancetype exists.
-func (c *classChecker) checkInstancetype(ctx context.Context) []Result {
-	return c.checkMatcher(ctx, checkInstancetype, c.instancetypeMatcher())
-}
-
-// checkPreference checks that the machine's preference exists.
-func (c *classChecker) checkPreference(ctx context.Context) []Result {
+// preference returns the reference to the machine's preference; its name may be empty.
+func (c *class) preference() *reference {
 	m := ptr.Deref(c.vm.Spec.Preference, kubevirtv1.PreferenceMatcher{})
 
-	return c.checkMatcher(ctx, checkPreference,
-		matcher{m.Name, m.Kind, instancetypeapi.PluralPreferenceResourceName, instancetypeapi.ClusterPluralPreferenceResourceName})
+	return c.matched("preference", m.Name, m.Kind, instancetypeapi.PluralPreferenceResourceName, instancetypeapi.ClusterPluralPreferenceResourceName)
 }
 
-// checkMatcher checks that the object which KubeVirt would look up exists. The field with the
-// matcher has the name of the check.
-func (c *classChecker) checkMatcher(ctx context.Context, check string, m matcher) []Result {
-	if m.name == "" {
-		return nil
+// matched returns the object that a matcher refers to. KubeVirt accepts singular and plural of the namespaced
+// kind, ignoring case, and defaults to the cluster-wide kind (pkg/instancetype/find).
+func (c *class) matched(field, name, of, ofNamespace, ofCluster string) *reference {
+	field = "providerSpec.virtualMachineTemplate.spec." + field + ".name"
+
+	if strings.EqualFold(of, ofNamespace) || strings.EqualFold(of, strings.TrimSuffix(ofNamespace, "s")) {
+		return &reference{kindOf(ofNamespace), c.namespace, name, field}
 	}
 
-	namespace := ""
-	plural := m.ofCluster
-	if m.namespaced() {
-		namespace = c.namespace
-		plural = m.ofNamespace
-	}
-
-	resource := instancetypev1beta1.SchemeGroupVersion.WithResource(plural)
-
-	return c.checkReference(ctx, check, &reference{
-		kind:      kind{resource.GroupResource().String(), resource},
-		namespace: namespace,
-		name:      m.name,
-		field:     "providerSpec.virtualMachineTemplate.spec." + check + ".name",
-	})
-}
-
-// getInstancetype returns the spec of the machine's instancetype; nil if there is none or it cannot
-// be read, which checkInstancetype reports.
-func (c *classChecker) getInstancetype(ctx context.Context) *instancetypev1beta1.VirtualMachineInstancetypeSpec {
-	m := c.instancetypeMatcher()
-	client := c.viewer.clients.KubeVirt.InstancetypeV1beta1()
-
-	switch {
-	case m.name == "":
-		return nil
-	case m.namespaced():
-		if found, err := get(ctx, client.VirtualMachineInstancetypes(c.namespace).Get, m.name); err == nil {
-			return &found.Spec
-		}
-	default:
-		if found, err := get(ctx, client.VirtualMachineClusterInstancetypes().Get, m.name); err == nil {
-			return &found.Spec
-		}
-	}
-
-	return nil
+	return &reference{kindOf(ofCluster), "", name, field}
 }

@@ -2,46 +2,18 @@ package checks
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
-	metadatafake "k8s.io/client-go/metadata/fake"
 	"k8s.io/utils/ptr"
-	cdifake "kubevirt.io/client-go/containerizeddataimporter/fake"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/render"
 )
 
-// classOn returns a checker of a class with this VirtualMachine, on a cluster with these objects.
-func classOn(t *testing.T, vm string, objects ...runtime.Object) *classChecker {
-	t.Helper()
-
-	scheme := metadatafake.NewTestScheme()
-	require.NoError(t, metav1.AddMetaToScheme(scheme))
-
-	clients := &providerapi.Clients{
-		Kubernetes: fake.NewClientset(objects...), CDI: cdifake.NewSimpleClientset(), Metadata: metadatafake.NewSimpleMetadataClient(scheme), Namespace: "machines",
-	}
-	tags := map[string]string{v1alpha1.TagCluster: "shoot", v1alpha1.TagRole: "node"}
-	c := &checker{namespace: "machines", viewer: &identity{Identity: Identity{Name: Admin}, clients: clients}, now: time.Now()}
-	class := &classChecker{checker: c, vm: machine(t, vm), Class: Class{Name: "c", Machine: &spi.CreateMachineInput{Spec: &v1alpha1.ProviderSpec{Tags: tags}}}}
-	c.classes = []*classChecker{class}
-	c.storages = func() *storages {
-		return &storages{classes: map[string]*storagev1.StorageClass{}, profiles: map[string]*cdiv1beta1.StorageProfile{}}
-	}
-
-	return class
-}
-
-func TestReferences(t *testing.T) {
+func TestClass_References(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -89,7 +61,7 @@ func TestReferences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			c := classOn(t, tc.vm)
+			c := classOf(t, tc.vm)
 			c.secrets = []*corev1.Secret{{ObjectMeta: metav1.ObjectMeta{Name: "own"}}}
 
 			var got []string
@@ -102,38 +74,43 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestCheckSources_MissingPriorityClass also has a source in a namespace that does not exist.
-func TestCheckSources_MissingPriorityClass(t *testing.T) {
+// TestClass_References_GoldenImage has a root disk that is cloned from a golden image, and another disk. The driver creates
+// the golden image, so its sources count and not those of the root disk.
+func TestClass_References_GoldenImage(t *testing.T) {
 	t.Parallel()
 
-	c := classOn(t, `{"spec":{"dataVolumeTemplates":[{"spec":{"priorityClassName":"import","source":{"pvc":{"name":"base","namespace":"imagse"}}}}],"template":{"spec":{}}}}`,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "images"}})
+	const uid = "6f1a2b3c-0000-4000-8000-000000000000"
 
-	got := c.checkSources(t.Context())
-	require.Len(t, got, 2)
-	require.Equal(t, Error, got[0].Level)
-	require.Equal(t, "Namespace imagse does not exist", got[0].Message)
-	require.Equal(t, Error, got[1].Level)
-	require.Equal(t, "PriorityClass import: does not exist", got[1].Subject+": "+got[1].Message)
-	require.Contains(t, got[1].Remedy, "kubectl get priorityclasses.scheduling.k8s.io")
-}
+	data := render.DataVolumeName("m", uid, "data")
+	c := classOf(t, `{"spec":{"dataVolumeTemplates":[{"metadata":{"name":"root"},"spec":{"source":{"pvc":{"name":"image-1"}}}},`+
+		`{"metadata":{"name":"`+data+`"},"spec":{"source":{"pvc":{"name":"base","namespace":"images"}}}}],"template":{"spec":{}}}}`)
+	c.Machine.Name = "m"
+	c.Machine.UID = uid
+	c.Machine.Spec.AdditionalVolumes = []v1alpha1.AdditionalVolume{{Name: "data"}}
+	c.image = &cdiv1beta1.DataVolume{Spec: cdiv1beta1.DataVolumeSpec{
+		Source: &cdiv1beta1.DataVolumeSource{Registry: &cdiv1beta1.DataVolumeSourceRegistry{SecretRef: ptr.To("pull")}},
+	}}
 
-func TestCheckSourceClasses(t *testing.T) {
-	t.Parallel()
-
-	const cloned = `{"spec":{"dataVolumeTemplates":[{"spec":{"source":{"pvc":{"name":"base","namespace":"images"}},"storage":{"storageClassName":"zonal"}}}],"template":{"spec":{}}}}`
-
-	claim := func(class string) *corev1.PersistentVolumeClaim {
-		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "images", Name: "base"}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To(class)}}
+	var got []string
+	for _, r := range c.references() {
+		got = append(got, r.subject())
 	}
 
-	got := classOn(t, cloned, claim("immediate")).checkSourceClasses(t.Context())
-	require.Len(t, got, 1)
-	require.Equal(t, Warning, got[0].Level)
-	require.Contains(t, got[0].Message, "has StorageClass immediate")
-	require.Contains(t, got[0].Message, "cloned into zonal")
-	require.Contains(t, got[0].Remedy, "to immediate, or provide the image in zonal")
+	require.Equal(t, []string{"PersistentVolumeClaim images/base", "Secret machines/pull"}, got)
+}
 
-	require.Empty(t, classOn(t, cloned, claim("zonal")).checkSourceClasses(t.Context()))
-	require.Empty(t, classOn(t, cloned).checkSourceClasses(t.Context()), "checkSources reports the missing claim")
+func TestResolvedSource(t *testing.T) {
+	t.Parallel()
+
+	claim := cdiv1beta1.DataSourceSource{PVC: &cdiv1beta1.DataVolumeSourcePVC{Name: "image"}}
+	plain := &cdiv1beta1.DataSource{Spec: cdiv1beta1.DataSourceSpec{Source: claim}}
+	resolved := resolvedSource(plain, "images")
+	require.Equal(t, "PersistentVolumeClaim images/image", resolved[0].subject())
+
+	pointer := &cdiv1beta1.DataSource{}
+	pointer.Spec.Source.DataSource = &cdiv1beta1.DataSourceRefSourceDataSource{Name: "other"}
+	require.Empty(t, resolvedSource(pointer, "images"), "the other one is not there")
+
+	pointer.Status.Source = claim
+	require.Equal(t, resolvedSource(plain, "images"), resolvedSource(pointer, "images"))
 }

@@ -6,54 +6,86 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
-// The names of the checks, in the order of their results. Scripts depend on them. docs/preflight.md
-// describes each check and the permissions that it needs.
+// Level is the severity of a result.
+type Level string
+
 const (
-	checkCredentials     = "credentials"
-	checkExpiry          = "credentials-expiry"
-	checkClass           = "class"
-	checkNamespace       = "namespace"
-	checkKubeVirt        = "kubevirt"
-	checkCDI             = "cdi"
-	checkPermission      = "permission"
-	checkStorageClass    = "storage-class"
-	checkStorageProfile  = "storage-profile"
-	checkCloneStrategy   = "clone-strategy"
-	checkSource          = "source"
-	checkClonePermission = "clone-permission"
-	checkZone            = "zone"
-	checkNetwork         = "network"
-	checkInstancetype    = "instancetype"
-	checkPreference      = "preference"
-	checkQuota           = "quota"
-	checkDryRun          = "dry-run"
-	checkDroppedFields   = "dropped-fields"
-	checkWebhook         = "webhook"
-	checkUnusedImage     = "unused-image"
-	checkLeftover        = "leftover"
+	// OK means that the subject is as required.
+	OK Level = "ok"
+	// Warning means that the subject may be intended, makes some machines
+	// slower or fewer, or could not be checked.
+	Warning Level = "warning"
+	// Error means that machines cannot be created or cannot run.
+	Error Level = "error"
+)
+
+// Result is the outcome of one check of one subject.
+type Result struct {
+	// Class is the MachineClass that the result is about; empty if it is about several.
+	Class string `json:"class,omitempty"`
+	// Classes are the MachineClasses that share the result; empty if it is about the whole cluster.
+	Classes []string `json:"classes,omitempty"`
+	// Check is one of the names in docs/preflight.md.
+	Check string `json:"check"`
+	Level Level  `json:"level"`
+	// Subject is the checked item: usually a kind and a name.
+	Subject string `json:"subject"`
+	// Message describes the outcome.
+	Message string `json:"message"`
+	// Remedy is the command to run or the field to change. It is set unless the level is OK. Names
+	// from untrusted input are quoted in it.
+	Remedy string `json:"remedy,omitempty"`
+	// Identity is the name of the report's identity that sent
+	// the requests; empty if none were needed.
+	Identity string `json:"identity,omitempty"`
+}
+
+// Report is about one provider cluster and namespace.
+type Report struct {
+	// Server is the host, and the port if given, of the API
+	// server; empty if no kubeconfig can be parsed.
+	Server string `json:"server"`
+	// Namespace is the namespace of the machines.
+	Namespace  string     `json:"namespace"`
+	Identities []Identity `json:"identities"`
+	Results    []Result   `json:"results"`
+}
+
+// Identity is a user of the provider cluster that sends requests.
+type Identity struct {
+	// Name is Driver or Admin.
+	Name string `json:"name"`
+	// From is the origin of its kubeconfig.
+	From string `json:"from"`
+	// Server is the API server in the kubeconfig. The same server may have several names.
+	Server string `json:"server,omitempty"`
+	// User is its user name in the provider cluster; empty if the server does not return it.
+	User string `json:"user,omitempty"`
+}
+
+const (
+	// Driver is the identity whose permissions are checked, and which creates machines.
+	Driver = "driver"
+	// Admin is the identity that reads objects which the driver does not need to see.
+	Admin = "admin"
 )
 
 // subject is the item that a check is about, usually a kind and a name. It creates the results of
 // the check and sanitizes their texts, since those of classes, kubeconfigs and provider clusters
 // are untrusted.
 type subject struct {
-	// check is one of the names above, identity one of Driver, Admin and empty.
+	// check is the name of the check if it is not the one in list.go, identity one of Driver, Admin and empty.
 	check, identity string
-	class           string
 	name            string
 }
 
 func (s subject) result(level Level, message, remedy string) []Result {
 	return []Result{{
-		Class:    statustext.Printable(s.class),
 		Check:    s.check,
 		Level:    level,
 		Subject:  statustext.Printable(s.name),
@@ -63,17 +95,9 @@ func (s subject) result(level Level, message, remedy string) []Result {
 	}}
 }
 
-func (s subject) ok(message string) []Result {
-	return s.result(OK, message, "")
-}
-
-func (s subject) warn(message, remedy string) []Result {
-	return s.result(Warning, message, remedy)
-}
-
-func (s subject) fail(message, remedy string) []Result {
-	return s.result(Error, message, remedy)
-}
+func (s subject) ok(message string) []Result           { return s.result(OK, message, "") }
+func (s subject) warn(message, remedy string) []Result { return s.result(Warning, message, remedy) }
+func (s subject) fail(message, remedy string) []Result { return s.result(Error, message, remedy) }
 
 // notChecked is the result of a check whose request failed. That an identity may not read an object
 // does not mean that it is missing: an admin can run the command.
@@ -92,12 +116,6 @@ func (s subject) notChecked(err error, command string) []Result {
 	return s.fail("not checked: "+err.Error(), "retry when the provider cluster responds, or run: "+command)
 }
 
-// unknownType reports whether the API server does not know the type: its CRD or API is not
-// installed. providerapi.Absent reports the other 404, for an object of a known type.
-func unknownType(err error) bool {
-	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
-}
-
 // deduplicated moves a problem that several classes share to the results
 // for the whole cluster, which come first.
 func deduplicated(results []Result) []Result {
@@ -107,10 +125,9 @@ func deduplicated(results []Result) []Result {
 		level                                     Level
 	}
 
-	var (
-		kept  []Result
-		first = map[problem]int{}
-	)
+	var kept []Result
+
+	first := map[problem]int{}
 
 	for _, r := range results {
 		p := problem{r.Check, r.Subject, r.Message, r.Remedy, r.Identity, r.Level}
@@ -123,7 +140,8 @@ func deduplicated(results []Result) []Result {
 			first[p] = len(kept)
 			kept = append(kept, r)
 		case kept[i].Class != "" && kept[i].Class != r.Class:
-			kept[i].Class, kept[i].Classes = "", []string{kept[i].Class, r.Class}
+			kept[i].Classes = []string{kept[i].Class, r.Class}
+			kept[i].Class = ""
 		case kept[i].Class == "" && !slices.Contains(kept[i].Classes, r.Class):
 			kept[i].Classes = append(kept[i].Classes, r.Class)
 		}

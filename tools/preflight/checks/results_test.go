@@ -10,8 +10,10 @@ import (
 func TestDeduplicated(t *testing.T) {
 	t.Parallel()
 
-	warn := func(class, message string) Result { return subject{class: class}.warn(message, "r")[0] }
-	fine := func(class string) Result { return subject{class: class}.ok("m")[0] }
+	warn := func(class, message string) Result {
+		return Result{Class: class, Level: Warning, Message: message, Remedy: "r"}
+	}
+	fine := func(class string) Result { return Result{Class: class, Level: OK, Message: "m"} }
 
 	got := deduplicated([]Result{warn("", "all"), fine("a"), warn("a", "shared"), warn("a", "own"), fine("b"), warn("b", "shared")})
 

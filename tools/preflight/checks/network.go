@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
@@ -22,13 +21,13 @@ const (
 
 // checkNetworks checks that the definitions of the machine's Multus networks exist, and that a
 // component requests the resources that they name.
-func (c *classChecker) checkNetworks(ctx context.Context) []Result {
+func checkNetworks(ctx context.Context, r *reader, c *class) []Result {
 	var (
 		results  []Result
 		requests bool
 	)
 
-	for i, network := range c.vm.Spec.Template.Spec.Networks {
+	for i, network := range c.instance().Networks {
 		if network.Multus == nil {
 			continue
 		}
@@ -41,13 +40,13 @@ func (c *classChecker) checkNetworks(ctx context.Context) []Result {
 		}
 
 		field := c.field(fmt.Sprintf("spec.template.spec.networks[%d]", i)) + ".name"
-		definition, found := c.readReference(ctx, checkNetwork, &reference{kindNetwork, namespace, name, field})
+		definition, found := existence(ctx, r, &reference{kindNetwork, namespace, name, field})
 		results = append(results, found...)
-		requests = requests || c.hasSRIOV(network.Name) || namesResource(definition)
+		requests = requests || hasSRIOV(c.instance(), network.Name) || definition != nil && definition.GetAnnotations()[resourceOfNetwork] != ""
 	}
 
-	if requests && c.on(gateExternalNetResources) {
-		results = append(results, c.checkInjector(ctx)...)
+	if kubeVirt, err := r.kubeVirt(ctx); requests && err == nil && gateExternalNetResources.on(kubeVirt) {
+		results = append(results, checkInjector(ctx, r)...)
 	}
 
 	return results
@@ -55,27 +54,20 @@ func (c *classChecker) checkNetworks(ctx context.Context) []Result {
 
 // hasSRIOV reports whether a network is a device, whose definition names a resource even if it cannot
 // be read.
-func (c *classChecker) hasSRIOV(network string) bool {
-	return slices.ContainsFunc(c.vm.Spec.Template.Spec.Domain.Devices.Interfaces, func(i kubevirtv1.Interface) bool {
+func hasSRIOV(instance *kubevirtv1.VirtualMachineInstanceSpec, network string) bool {
+	return slices.ContainsFunc(instance.Domain.Devices.Interfaces, func(i kubevirtv1.Interface) bool {
 		return i.Name == network && i.SRIOV != nil
 	})
 }
 
-// namesResource reports whether the definition of a network names a resource. The definition is nil
-// if it was not read.
-func namesResource(definition *metav1.PartialObjectMetadata) bool {
-	return definition != nil && definition.Annotations[resourceOfNetwork] != ""
-}
-
 // checkInjector checks that a webhook requests the resources of networks. Since KubeVirt 1.9,
 // virt-controller does not (pkg/virt-controller/services/template.go).
-func (c *classChecker) checkInjector(ctx context.Context) []Result {
+func checkInjector(ctx context.Context, r *reader) []Result {
 	const list = "kubectl get mutatingwebhookconfigurations"
 
-	s := c.about(checkNetwork, "resources of Multus networks")
+	s := r.about("resources of Multus networks")
 
-	webhooks, err := listFew[admissionregistrationv1.MutatingWebhookConfiguration](ctx,
-		c.viewer.clients.Kubernetes.AdmissionregistrationV1().MutatingWebhookConfigurations())
+	webhooks, err := r.webhooks(ctx)
 	if err != nil {
 		return s.notChecked(err, list)
 	}

@@ -8,17 +8,13 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	kubevirtv1 "kubevirt.io/api/core/v1"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	kubevirtfake "kubevirt.io/client-go/kubevirt/fake"
 )
 
-// TestResourcesOfNetworks has the definitions of a network with and without a resource.
-func TestResourcesOfNetworks(t *testing.T) {
+// TestCheckNetworks_Resources has the definitions of a network with and without a resource.
+func TestCheckNetworks_Resources(t *testing.T) {
 	t.Parallel()
 
 	const (
@@ -56,17 +52,13 @@ func TestResourcesOfNetworks(t *testing.T) {
 				webhooks = append(webhooks, webhookFor(tc.webhook, cmp.Or(tc.of, "pods")))
 			}
 
-			viewer := &identity{clients: &providerapi.Clients{Kubernetes: fake.NewClientset(webhooks...), Metadata: networkDefinitions(t)}}
-			c := &classChecker{
-				checker: &checker{namespace: "machines", viewer: viewer}, vm: machine(t, `{"spec":{"template":{"spec":`+tc.spec+`}}}`),
-				Class: Class{Machine: &spi.CreateMachineInput{Spec: &v1alpha1.ProviderSpec{}}},
-			}
-			c.kubeVirt = func() (*kubevirtv1.KubeVirt, error) {
-				return &kubevirtv1.KubeVirt{Status: kubevirtv1.KubeVirtStatus{ObservedKubeVirtVersion: tc.version}}, nil
-			}
+			kubeVirt := &kubevirtv1.KubeVirt{Status: kubevirtv1.KubeVirtStatus{ObservedKubeVirtVersion: tc.version}}
+			r := readerOn(t, webhooks...)
+			r.clients.Metadata = networkDefinitions(t)
+			r.clients.KubeVirt = kubevirtfake.NewSimpleClientset(kubeVirt)
 
 			var got []Level
-			for _, r := range c.checkNetworks(t.Context()) {
+			for _, r := range checkNetworks(t.Context(), r, classOf(t, `{"spec":{"template":{"spec":`+tc.spec+`}}}`)) {
 				got = append(got, r.Level)
 			}
 

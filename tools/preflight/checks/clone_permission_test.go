@@ -31,11 +31,8 @@ func TestCloningAccount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			c := &classChecker{vm: &kubevirtv1.VirtualMachine{}}
-			c.vm.Spec.Template = &kubevirtv1.VirtualMachineInstanceTemplateSpec{
-				Spec: kubevirtv1.VirtualMachineInstanceSpec{ServiceAccountName: tc.account, Volumes: tc.volumes},
-			}
-			require.Equal(t, tc.want, c.cloningAccount(), tc.reason)
+			instance := &kubevirtv1.VirtualMachineInstanceSpec{ServiceAccountName: tc.account, Volumes: tc.volumes}
+			require.Equal(t, tc.want, cloningAccount(instance), tc.reason)
 		})
 	}
 }

@@ -78,12 +78,11 @@ func TestCheckKubernetes(t *testing.T) {
 				_ = json.NewEncoder(w).Encode(apiversion.Info{GitVersion: tc.kubernetes})
 			})), "/k8s/clusters/c-1")
 
-			class := &classChecker{vm: machine(t, `{"spec":{"template":{"spec":`+cmp.Or(tc.instance, "{}")+`}}}`)}
-			c := &checker{viewer: &identity{clients: clients}, classes: []*classChecker{class}}
+			in := &scope{classes: []*class{classOf(t, `{"spec":{"template":{"spec":`+cmp.Or(tc.instance, "{}")+`}}}`)}}
 			installed := &kubevirtv1.KubeVirt{Status: kubevirtv1.KubeVirtStatus{ObservedKubeVirtVersion: tc.kubeVirt}}
 
 			var got []Level
-			for _, r := range c.checkKubernetes(t.Context(), installed) {
+			for _, r := range checkKubernetes(t.Context(), &reader{clients: clients}, in, installed) {
 				got = append(got, r.Level)
 			}
 

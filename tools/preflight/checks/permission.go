@@ -90,46 +90,40 @@ func (p *permission) name() string {
 
 // checkPermissions reviews each verb separately: a review of all rules at once is incomplete if
 // authorizers other than RBAC are configured.
-func (c *checker) checkPermissions(ctx context.Context) []Result {
-	if c.driver == nil { // The login failed, which was reported.
-		return nil
-	}
-
-	missing := slices.DeleteFunc(permissions(), func(p permission) bool { return p.part == evacuation && !c.evacuation })
-	reviews := make([]check, 0, len(missing))
+func checkPermissions(ctx context.Context, r *reader, in *scope) []Result {
+	missing := slices.DeleteFunc(permissions(), func(p permission) bool { return p.part == evacuation && !in.evacuation })
+	reviews := make([]func(context.Context) []Result, len(missing))
 
 	for i := range missing {
-		reviews = append(reviews, func(ctx context.Context) []Result { return c.reviewVerbs(ctx, &missing[i]) })
+		reviews[i] = func(ctx context.Context) []Result { return reviewVerbs(ctx, r, &missing[i]) }
 	}
 
 	results := concurrently(ctx, reviews)
+	clonesImages := slices.ContainsFunc(in.classes, func(c *class) bool { return c.image != nil })
 
-	return append(results, c.reportMissing(missing)...)
+	for _, role := range []shippedRole{machineRole, evacuationRole} {
+		results = append(results, reportMissing(r, role, missing, clonesImages)...)
+	}
+
+	return results
 }
 
 // reviewVerbs reduces a permission to the verbs that the driver lacks. If it lacks none, or they
 // cannot be reviewed, the function returns the results.
-func (c *checker) reviewVerbs(ctx context.Context, p *permission) []Result {
-	s := c.driver.about(checkPermission, p.name()+p.part.purpose)
+func reviewVerbs(ctx context.Context, r *reader, p *permission) []Result {
+	s := r.about(p.name() + p.part.purpose)
 	needed := p.verbs
 	p.verbs = nil
 
 	for _, verb := range needed {
-		answer, err := review(ctx, c.driver.clients.Kubernetes.AuthorizationV1().SelfSubjectAccessReviews().Create, &authorizationv1.SelfSubjectAccessReview{
-			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: c.namespace,
-				Verb:      verb,
-				Group:     p.group,
-				Resource:  p.resource,
-			}},
-		})
+		allowed, err := r.allows(ctx, &authorizationv1.ResourceAttributes{Namespace: r.namespace(), Verb: verb, Group: p.group, Resource: p.resource})
 		if err != nil {
 			p.verbs = nil
 
-			return s.notChecked(err, kubectlIn(c.namespace, "auth can-i", verb, p.name())+" --as="+quoted(c.driver.User))
+			return s.notChecked(err, kubectlIn(r.namespace(), "auth can-i", verb, p.name())+" --as="+quoted(r.User))
 		}
 
-		if !answer.Status.Allowed {
+		if !allowed {
 			p.verbs = append(p.verbs, verb)
 		}
 	}
@@ -141,30 +135,19 @@ func (c *checker) reviewVerbs(ctx context.Context, p *permission) []Result {
 	return s.ok("may " + strings.Join(needed, ", "))
 }
 
-// reportMissing returns one result for each shipped Role with missing
-// permissions: applying the Role grants all of them.
-func (c *checker) reportMissing(missing []permission) []Result {
-	var results []Result
+// reportMissing returns one result for a shipped Role with missing permissions, since applying the Role grants all
+// of them.
+func reportMissing(r *reader, role shippedRole, missing []permission, clonesImages bool) []Result {
+	var texts, effects []string
 
-	for _, role := range []shippedRole{machineRole, evacuationRole} {
-		ofRole := slices.DeleteFunc(slices.Clone(missing), func(p permission) bool { return p.part.role != role || len(p.verbs) == 0 })
-		if len(ofRole) > 0 {
-			results = append(results, c.reportMissingRole(role, ofRole)...)
-		}
-	}
-
-	return results
-}
-
-func (c *checker) reportMissingRole(role shippedRole, missing []permission) []Result {
-	var (
-		texts, effects []string
-		remedies       = []string{c.grant(role)}
-		level          = Warning
-		clonesImages   = slices.ContainsFunc(c.classes, func(class *classChecker) bool { return class.image != nil })
-	)
+	remedies := []string{grant(r, role)}
+	level := Warning
 
 	for _, p := range missing {
+		if p.part.role != role || len(p.verbs) == 0 {
+			continue
+		}
+
 		texts = append(texts, p.name()+" ("+strings.Join(p.verbs, ", ")+")")
 
 		if slices.Contains(effects, p.part.effect) {
@@ -182,29 +165,33 @@ func (c *checker) reportMissingRole(role shippedRole, missing []permission) []Re
 		}
 	}
 
-	return c.driver.about(checkPermission, "permissions in Namespace "+c.namespace).result(level,
+	if len(texts) == 0 {
+		return nil
+	}
+
+	return r.about("permissions in Namespace "+r.namespace()).result(level,
 		"missing: "+strings.Join(texts, ", ")+"; "+strings.Join(effects, "; "), strings.Join(remedies, "; or "))
 }
 
 // grant returns the commands that grant the driver a shipped Role in its namespace.
-func (c *checker) grant(role shippedRole) string {
+func grant(r *reader, role shippedRole) string {
 	command := "kubectl apply -k " + role.folder
-	if c.namespace != shippedNamespace {
-		command = fmt.Sprintf("set namespace: %s in %s/kustomization.yaml and run: %s", quoted(c.namespace), role.folder, command)
+	if r.namespace() != shippedNamespace {
+		command = fmt.Sprintf("set namespace: %s in %s/kustomization.yaml and run: %s", quoted(r.namespace()), role.folder, command)
 	}
 
-	if c.driver.User == serviceAccounts+c.namespace+":"+shippedAccount {
+	if r.User == serviceAccounts+r.namespace()+":"+shippedAccount {
 		return command
 	}
 
-	return command + " && " + kubectlIn(c.namespace, "create rolebinding", role.name+"-driver") + " --role=" + role.name + " " + c.driver.subjectFlag()
+	return command + " && " + kubectlIn(r.namespace(), "create rolebinding", role.name+"-driver") + " --role=" + role.name + " " + subjectFlag(r.User)
 }
 
-// subjectFlag returns the flag for the identity in kubectl create rolebinding.
-func (i *identity) subjectFlag() string {
-	if account, ok := strings.CutPrefix(i.User, serviceAccounts); ok {
+// subjectFlag returns the flag for a user in kubectl create rolebinding.
+func subjectFlag(user string) string {
+	if account, ok := strings.CutPrefix(user, serviceAccounts); ok {
 		return "--serviceaccount=" + quoted(account)
 	}
 
-	return "--user=" + quoted(i.User) // Contains a placeholder if the user is unknown.
+	return "--user=" + quoted(user) // Contains a placeholder if the user is unknown.
 }

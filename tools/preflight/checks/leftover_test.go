@@ -15,8 +15,9 @@ import (
 func TestCheckLeftovers(t *testing.T) {
 	t.Parallel()
 
-	c := classOn(t, `{"spec":{"template":{"spec":{}}}}`)
-	client, ok := c.viewer.clients.Metadata.(*metadatafake.FakeMetadataClient)
+	in := &scope{classes: []*class{classOf(t, `{"spec":{"template":{"spec":{}}}}`)}, now: time.Now()}
+	r := readerOn(t)
+	client, ok := r.clients.Metadata.(*metadatafake.FakeMetadataClient)
 	require.True(t, ok)
 
 	add := func(of kind, name, cluster string, deleted time.Duration) {
@@ -28,7 +29,7 @@ func TestCheckLeftovers(t *testing.T) {
 			},
 		}
 		if deleted > 0 {
-			object.DeletionTimestamp = ptr.To(metav1.NewTime(c.now.Add(-deleted)))
+			object.DeletionTimestamp = ptr.To(metav1.NewTime(in.now.Add(-deleted)))
 		}
 
 		require.NoError(t, client.Tracker().Create(of.resource, object, "machines"))
@@ -41,7 +42,7 @@ func TestCheckLeftovers(t *testing.T) {
 	add(kindClaim, "other", "another-shoot", 3*time.Hour)
 	add(kindVolume, "live", "shoot", 0)
 
-	got := c.checkLeftovers(t.Context())
+	got := checkLeftovers(t.Context(), r, in)
 	require.Len(t, got, 2)
 	require.Equal(t, Warning, got[0].Level)
 	require.Equal(t, "have been in deletion for too long, and count against quotas: "+

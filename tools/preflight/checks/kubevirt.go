@@ -2,16 +2,35 @@ package checks
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/version"
-	apiversion "k8s.io/apimachinery/pkg/version"
 	kubevirtv1 "kubevirt.io/api/core/v1"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
+
+// checkKubeVirt checks that KubeVirt is installed and ready, and warns of versions of Kubernetes that it is known
+// not to work with.
+func checkKubeVirt(ctx context.Context, r *reader, in *scope) []Result {
+	s := r.about("KubeVirt")
+
+	found, err := r.kubeVirt(ctx)
+
+	switch {
+	case errors.Is(err, errNotInstalled):
+		return s.fail("is not installed", "install KubeVirt: https://kubevirt.io/user-guide/cluster_admin/installation")
+	case err != nil:
+		return s.notChecked(err, "kubectl get kubevirts --all-namespaces")
+	}
+
+	i := installation{version: found.Status.ObservedKubeVirtVersion, phase: string(found.Status.Phase)}
+	for _, condition := range found.Status.Conditions {
+		i.add(string(condition.Type), condition.Status, condition.Message)
+	}
+
+	return append(i.results(s, kubectlIn(found.Namespace, "describe kubevirt", found.Name)), checkKubernetes(ctx, r, in, found)...)
+}
 
 // incompatibility is a pair of versions of KubeVirt and Kubernetes that is known not to work.
 // docs/compatibility.md has a row for each.
@@ -52,18 +71,17 @@ var incompatibilities = []incompatibility{
 	},
 }
 
-// checkKubernetes warns of pairs of versions that are known not to work.
-func (c *checker) checkKubernetes(ctx context.Context, kubeVirt *kubevirtv1.KubeVirt) []Result {
+func checkKubernetes(ctx context.Context, r *reader, in *scope, kubeVirt *kubevirtv1.KubeVirt) []Result {
 	suspected := slices.DeleteFunc(slices.Clone(incompatibilities), func(i incompatibility) bool {
-		return !olderThan(kubeVirt, i.before) || i.containers && !c.bootsContainers()
+		return !olderThan(kubeVirt, i.before) || i.containers && !slices.ContainsFunc(in.classes, bootsContainer)
 	})
 	if len(suspected) == 0 {
 		return nil
 	}
 
-	s := c.viewer.about(checkKubeVirt, "Kubernetes")
+	s := r.about("Kubernetes")
 
-	installed, err := c.viewer.getVersion(ctx)
+	installed, err := r.version(ctx)
 	if err != nil {
 		return s.notChecked(err, "kubectl version")
 	}
@@ -81,33 +99,10 @@ func (c *checker) checkKubernetes(ctx context.Context, kubeVirt *kubevirtv1.Kube
 	return results
 }
 
-// bootsContainers reports whether the machines of a class have a disk or a kernel from a container
-// image.
-func (c *checker) bootsContainers() bool {
-	return slices.ContainsFunc(c.classes, func(class *classChecker) bool {
-		instance := &class.vm.Spec.Template.Spec
-		boot := instance.Domain.Firmware
+// bootsContainer reports whether the machines of a class have a disk or a kernel from a container image.
+func bootsContainer(c *class) bool {
+	boot := c.instance().Domain.Firmware
 
-		return boot != nil && boot.KernelBoot != nil && boot.KernelBoot.Container != nil ||
-			slices.ContainsFunc(instance.Volumes, func(v kubevirtv1.Volume) bool { return v.ContainerDisk != nil })
-	})
-}
-
-// getVersion returns the version of the API server. By default, every authenticated user may read it
-// (ClusterRole system:public-info-viewer).
-func (i *identity) getVersion(ctx context.Context) (*version.Version, error) {
-	raw, err := providerapi.Once(ctx, requestTimeout, func(ctx context.Context) ([]byte, error) {
-		return i.clients.Kubernetes.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
-	})
-	if err != nil {
-		return nil, err
-	}
-
-	var info apiversion.Info
-	if err := json.Unmarshal(raw, &info); err != nil {
-		return nil, err
-	}
-
-	// The API server's version may have a suffix, such as +k3s1.
-	return version.ParseGeneric(info.GitVersion)
+	return boot != nil && boot.KernelBoot != nil && boot.KernelBoot.Container != nil ||
+		slices.ContainsFunc(c.instance().Volumes, func(v kubevirtv1.Volume) bool { return v.ContainerDisk != nil })
 }

@@ -1,9 +1,8 @@
 package checks
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,22 +13,19 @@ import (
 	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/pages"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/diagnose"
 )
 
-func TestInZone(t *testing.T) {
+func TestSelector(t *testing.T) {
 	t.Parallel()
 
 	labelled, plain := &corev1.Node{}, &corev1.Node{}
 	labelled.Labels = map[string]string{corev1.LabelTopologyRegion: "r", corev1.LabelTopologyZone: "z"}
 
-	there := &v1alpha1.ProviderSpec{Region: "r", Zone: "z"}
-	anywhere := &v1alpha1.ProviderSpec{Region: v1alpha1.AnyTopology, Zone: v1alpha1.AnyTopology}
+	anywhere := diagnose.Topology{Region: v1alpha1.AnyTopology, Zone: v1alpha1.AnyTopology}
 
-	require.True(t, in(labelled, there))
-	require.False(t, in(plain, there))
-	require.True(t, in(plain, anywhere))
-	require.False(t, in(labelled, anywhere))
+	require.Equal(t, diagnose.Topology{Region: "r", Zone: "z"}, diagnose.TopologyOfNode(labelled.Labels))
+	require.Equal(t, anywhere, diagnose.TopologyOfNode(plain.Labels), "a label that is missing is the default")
 	require.Equal(t, "!topology.kubernetes.io/region,!topology.kubernetes.io/zone", selector(anywhere))
 	require.Equal(t, []string{"default/default", "r/z"}, topologiesOf([]corev1.Node{*plain, *labelled}))
 }
@@ -73,7 +69,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-func TestUnfitNodes(t *testing.T) {
+func TestDemands_Unfit(t *testing.T) {
 	t.Parallel()
 
 	hyperV := kubevirtv1.KubeVirtConfiguration{
@@ -144,15 +140,14 @@ func TestUnfitNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			c := &classChecker{checker: &checker{}, vm: &kubevirtv1.VirtualMachine{}}
-			c.kubeVirt = func() (*kubevirtv1.KubeVirt, error) {
-				return &kubevirtv1.KubeVirt{
-					Spec: kubevirtv1.KubeVirtSpec{Configuration: tc.kubeVirt}, Status: kubevirtv1.KubeVirtStatus{ObservedKubeVirtVersion: tc.version},
-				}, nil
+			d := &demands{
+				instance:     &kubevirtv1.VirtualMachineInstanceSpec{Architecture: "amd64", Domain: kubevirtv1.DomainSpec{CPU: tc.cpu}},
+				instancetype: cmp.Or(tc.instancetype, &instancetypev1beta1.VirtualMachineInstancetypeSpec{}),
+				kubeVirt: &kubevirtv1.KubeVirt{
+					Spec:   kubevirtv1.KubeVirtSpec{Configuration: tc.kubeVirt},
+					Status: kubevirtv1.KubeVirtStatus{ObservedKubeVirtVersion: tc.version},
+				},
 			}
-			c.vm.Spec.Template = &kubevirtv1.VirtualMachineInstanceTemplateSpec{Spec: kubevirtv1.VirtualMachineInstanceSpec{Architecture: "amd64"}}
-			c.vm.Spec.Template.Spec.Domain.CPU = tc.cpu
-			c.instancetype = func() *instancetypev1beta1.VirtualMachineInstancetypeSpec { return tc.instancetype }
 
 			node := &corev1.Node{Status: corev1.NodeStatus{
 				Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
@@ -165,36 +160,7 @@ func TestUnfitNodes(t *testing.T) {
 				tc.change(node)
 			}
 
-			require.Equal(t, tc.want, c.unfit(node), tc.reason)
+			require.Equal(t, tc.want, d.unfit(node), tc.reason)
 		})
 	}
-}
-
-// TestCheckedPart_Size lets the nodes of a large cluster take half of what the checks may keep.
-func TestCheckedPart_Size(t *testing.T) {
-	t.Parallel()
-
-	node := &corev1.Node{}
-	node.Name = strings.Repeat("n", 40)
-	node.Annotations = map[string]string{"a": strings.Repeat("x", 10<<10)}
-	node.Labels = map[string]string{}
-
-	for i := range 40 {
-		node.Labels[fmt.Sprintf("feature-%d.node.kubevirt.io/name", i)] = "true"
-	}
-
-	for _, kind := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeDiskPressure, corev1.NodeMemoryPressure} {
-		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue, Message: strings.Repeat("m", 100)})
-	}
-
-	for range 10 {
-		node.Status.Images = append(node.Status.Images, corev1.ContainerImage{Names: []string{strings.Repeat("i", 100)}})
-	}
-
-	node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64"), kvmDevice: resource.MustParse("1k")}
-
-	part := checkedPart(node)
-	require.True(t, ready(&part))
-	require.Equal(t, node.Labels, part.Labels)
-	require.Less(t, 5_000*pages.MemoryOf(&part), int64(maxNodesMemory))
 }

@@ -1,0 +1,38 @@
+package checks
+
+import (
+	"context"
+	"errors"
+)
+
+// checkCDI checks that CDI is installed and ready, if a class has DataVolumes. An identity that may not read the
+// CDI object can still list StorageProfiles.
+func checkCDI(ctx context.Context, r *reader, in *scope) []Result {
+	s := r.about("CDI")
+
+	found, err := r.cdi(ctx)
+	if err == nil {
+		i := installation{version: found.Status.ObservedVersion, phase: string(found.Status.Phase)}
+		for _, condition := range found.Status.Conditions {
+			i.add(string(condition.Type), condition.Status, condition.Message)
+		}
+
+		return i.results(s, kubectl("describe cdi", found.Name))
+	}
+
+	if !errors.Is(err, errNotInstalled) {
+		if _, unknown := r.storageProfiles(ctx); !unknownType(unknown) {
+			return s.notChecked(err, "kubectl get cdis")
+		}
+	}
+
+	remedy := "install CDI: https://kubevirt.io/user-guide/storage/containerized_data_importer"
+
+	for _, c := range in.classes {
+		if len(c.vm.Spec.DataVolumeTemplates) > 0 {
+			return s.fail("is not installed, and MachineClass "+c.Name+" has DataVolumes", remedy+"; or use providerSpec.rootVolume.containerDisk")
+		}
+	}
+
+	return s.warn("is not installed, but these classes do not need it", remedy)
+}

@@ -1,0 +1,17 @@
+package checks
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestQuoted(t *testing.T) {
+	t.Parallel()
+
+	require.Equal(t, "a-b.c/d:e=f", quoted("a-b.c/d:e=f"))
+	require.Equal(t, "'a b'", quoted("a b"))
+	require.Equal(t, `'a'\''; b'`, quoted("a'; b"))
+	require.Equal(t, "NAME", quoted("--kubeconfig=x"), "not a flag")
+	require.Equal(t, "NAME", quoted(""))
+}

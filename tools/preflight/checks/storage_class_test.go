@@ -1,0 +1,50 @@
+package checks
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+)
+
+func TestProvisionsIn(t *testing.T) {
+	t.Parallel()
+
+	of := func(key string, zones ...string) corev1.TopologySelectorTerm {
+		return corev1.TopologySelectorTerm{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: key, Values: zones}}}
+	}
+	class := func(terms ...corev1.TopologySelectorTerm) *storagev1.StorageClass {
+		return &storagev1.StorageClass{AllowedTopologies: terms}
+	}
+
+	require.True(t, provisionsIn(class(), "z"))
+	require.True(t, provisionsIn(class(of(corev1.LabelTopologyZone, "y", "z")), "z"))
+	require.True(t, provisionsIn(class(of(corev1.LabelTopologyZone, "y"), of(corev1.LabelTopologyZone, "z")), "z"), "one term is enough")
+	require.False(t, provisionsIn(class(of(corev1.LabelTopologyZone, "y")), "z"))
+	require.True(t, provisionsIn(class(of(corev1.LabelTopologyZone, "y")), v1alpha1.AnyTopology))
+	require.True(t, provisionsIn(class(of("topology.example.com/zone", "y")), "z"), "what another label means is not known")
+}
+
+func TestDefaultClass(t *testing.T) {
+	t.Parallel()
+
+	class := func(name, annotation string) storagev1.StorageClass {
+		c := storagev1.StorageClass{}
+		c.Name = name
+		c.Annotations = map[string]string{annotation: "true"}
+
+		return c
+	}
+
+	classes := []storagev1.StorageClass{class("other", "unrelated")}
+	require.Empty(t, defaultClass(classes))
+
+	classes = append(classes, class("plain", annotationDefaultClass))
+	require.Equal(t, "plain", defaultClass(classes))
+
+	classes = append(classes, class("virt", annotationDefaultVirtClass))
+	require.Equal(t, "virt", defaultClass(classes), "CDI prefers its own")
+}

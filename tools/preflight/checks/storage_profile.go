@@ -1,0 +1,111 @@
+package checks
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+)
+
+// checkStorageProfiles checks that CDI knows access modes for a machine's disks with which the machine can be
+// live-migrated.
+func checkStorageProfiles(ctx context.Context, r *reader, c *class) []Result {
+	classes, classesErr := r.storageClasses(ctx)
+	profiles, err := r.storageProfiles(ctx)
+
+	if unknownType(err) {
+		return nil // The check of CDI reports that.
+	}
+
+	var results []Result
+
+	for _, d := range c.disks() {
+		name := storageClassOf(&d, classes)
+		if name == "" {
+			continue
+		}
+
+		s := r.about("StorageProfile " + name + ", for " + strings.TrimPrefix(d.path, "providerSpec."))
+		profile := named(profiles, name)
+
+		switch {
+		case err != nil:
+			results = append(results, s.notChecked(err, kubectl("describe storageprofile", name))...)
+		case profile != nil:
+			results = append(results, checkAccessModes(s, c, &d, profile)...)
+		case classesErr != nil || named(classes, name) != nil: // The check of StorageClasses reports a missing one.
+			results = append(results, s.fail("does not exist, although CDI creates one for each StorageClass",
+				"change "+d.inField("storageClassName")+" to an existing one: kubectl get storageprofiles")...)
+		}
+	}
+
+	return results
+}
+
+func checkAccessModes(s subject, c *class, d *disk, profile *cdiv1beta1.StorageProfile) []Result {
+	modes, volumeMode := effectiveModes(&d.requested, profile)
+	field := d.inField("accessModes")
+	ofVolumeMode := ""
+
+	if mode := d.requested.VolumeMode; mode != nil {
+		ofVolumeMode = " for volumeMode " + string(*mode)
+	}
+
+	switch {
+	case len(modes) == 0 && d.spec.PVC == nil:
+		return s.fail("has no access modes"+ofVolumeMode+", and the class sets none",
+			kubectl("patch storageprofile", profile.Name)+" --type=merge --patch="+quoted(fmt.Sprintf(
+				`{"spec":{"claimPropertySets":[{"accessModes":["ReadWriteOnce"],"volumeMode":%q}]}}`,
+				ptr.Deref(volumeMode, corev1.PersistentVolumeFilesystem)))+", or set "+field)
+	case slices.Contains(modes, corev1.ReadWriteMany), len(d.requested.AccessModes) > 0, !isMigrated(c.instance()):
+		strategy := cmp.Or(ptr.Deref(profile.Status.CloneStrategy, ""), "chosen by CDI")
+
+		return s.ok(fmt.Sprintf("access modes %s, clone strategy %s", joined(modes), strategy))
+	default:
+		return s.warn("access modes "+joined(modes)+": machines cannot be live-migrated when a node is drained",
+			fmt.Sprintf("set %s to a class with ReadWriteMany, or %s to [%s] if that is intended", d.inField("storageClassName"), field, quoted(joined(modes))))
+	}
+}
+
+// effectiveModes returns the modes that CDI derives from the requested ones: it uses the first
+// matching set of the profile (pkg/controller/datavolume/pvc-utils.go).
+func effectiveModes(requested *cdiv1beta1.StorageSpec, profile *cdiv1beta1.StorageProfile) ([]corev1.PersistentVolumeAccessMode, *corev1.PersistentVolumeMode) {
+	given := requested.AccessModes
+	volumeMode := requested.VolumeMode
+
+	for _, set := range profile.Status.ClaimPropertySets {
+		if volumeMode != nil && ptr.Deref(set.VolumeMode, corev1.PersistentVolumeFilesystem) != *volumeMode {
+			continue
+		}
+
+		if len(given) == 0 {
+			return set.AccessModes, set.VolumeMode
+		}
+
+		if slices.ContainsFunc(set.AccessModes, func(m corev1.PersistentVolumeAccessMode) bool { return slices.Contains(given, m) }) {
+			return given, set.VolumeMode
+		}
+	}
+
+	return given, volumeMode
+}
+
+// isMigrated reports whether the machine is live-migrated when its node is drained.
+func isMigrated(instance *kubevirtv1.VirtualMachineInstanceSpec) bool {
+	return ptr.Deref(instance.EvictionStrategy, kubevirtv1.EvictionStrategyNone) != kubevirtv1.EvictionStrategyNone
+}
+
+func joined[T ~string](list []T) string {
+	texts := make([]string, 0, len(list))
+	for _, item := range list {
+		texts = append(texts, string(item))
+	}
+
+	return strings.Join(texts, ", ")
+}
