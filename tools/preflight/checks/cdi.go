@@ -12,12 +12,12 @@ func checkCDI(ctx context.Context, r *reader, in *scope) []Result {
 
 	found, err := r.cdi(ctx)
 	if err == nil {
-		i := installation{version: found.Status.ObservedVersion, phase: string(found.Status.Phase)}
-		for _, condition := range found.Status.Conditions {
-			i.add(string(condition.Type), condition.Status, condition.Message)
+		var conditions []condition
+		for _, c := range found.Status.Conditions {
+			conditions = append(conditions, condition{string(c.Type), c.Status, c.Message})
 		}
 
-		return i.results(s, kubectl("describe cdi", found.Name))
+		return readiness(s, found.Status.ObservedVersion, string(found.Status.Phase), conditions, kubectl("describe cdi", found.Name))
 	}
 
 	if !errors.Is(err, errNotInstalled) {

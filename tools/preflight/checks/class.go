@@ -11,8 +11,19 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/render"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
+
+// Class is a MachineClass whose machines are to run on the provider cluster.
+type Class struct {
+	Name string
+	// Machine is a sample machine of the class. No machine of that name may exist, and the provider
+	// cluster must accept its user data.
+	Machine *spi.CreateMachineInput
+	// Wanted is the number of additional machines that the class needs.
+	Wanted int
+}
 
 // scope is the scope of the checks that are about all classes.
 type scope struct {

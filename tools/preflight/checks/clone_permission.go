@@ -90,5 +90,8 @@ func (a *authorizer) GetNamespace(name string) (*corev1.Namespace, error) {
 
 // GetDataSource implements cdiv1beta1.AuthorizationHelperProxy.
 func (a *authorizer) GetDataSource(namespace, name string) (*cdiv1beta1.DataSource, error) {
-	return a.dataSource(a.ctx, &reference{kind: kindSource, namespace: namespace, name: name})
+	found, err := a.object(a.ctx, &reference{kind: kindSource, namespace: namespace, name: name})
+	source, _ := found.(*cdiv1beta1.DataSource)
+
+	return source, err
 }

@@ -95,8 +95,10 @@ func sourceClaim(ctx context.Context, r *reader, c *class, d *disk) *reference {
 	list := sourcesOf(d.path, d.spec, c.namespace)
 
 	if list[0].kind == kindSource {
-		source, err := r.dataSource(ctx, &list[0])
-		if err != nil {
+		found, err := r.object(ctx, &list[0])
+
+		source, ok := found.(*cdiv1beta1.DataSource)
+		if err != nil || !ok {
 			return nil
 		}
 

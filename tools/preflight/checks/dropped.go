@@ -41,17 +41,11 @@ func differences(sent, response any) ([]difference, error) {
 }
 
 func compare(path string, sent, have any) []difference {
-	if have == nil {
-		if isZero(sent) {
-			return nil // Unset, or the zero value that Go marshals for an unset field.
-		}
-
-		return []difference{{path: path, dropped: true}}
+	if sent == nil || have == nil && isZero(sent) {
+		return nil // Unset, or the zero value that Go marshals for an unset field.
 	}
 
 	switch sent := sent.(type) {
-	case nil:
-		return nil
 	case map[string]any:
 		if fields, ok := have.(map[string]any); ok {
 			return compareFields(path, sent, fields)
@@ -61,7 +55,7 @@ func compare(path string, sent, have any) []difference {
 			return compareLists(path, sent, entries)
 		}
 	default:
-		if same(sent, have) {
+		if have != nil && same(sent, have) {
 			return nil
 		}
 	}

@@ -24,12 +24,15 @@ func checkKubeVirt(ctx context.Context, r *reader, in *scope) []Result {
 		return s.notChecked(err, "kubectl get kubevirts --all-namespaces")
 	}
 
-	i := installation{version: found.Status.ObservedKubeVirtVersion, phase: string(found.Status.Phase)}
-	for _, condition := range found.Status.Conditions {
-		i.add(string(condition.Type), condition.Status, condition.Message)
+	var conditions []condition
+	for _, c := range found.Status.Conditions {
+		conditions = append(conditions, condition{string(c.Type), c.Status, c.Message})
 	}
 
-	return append(i.results(s, kubectlIn(found.Namespace, "describe kubevirt", found.Name)), checkKubernetes(ctx, r, in, found)...)
+	describe := kubectlIn(found.Namespace, "describe kubevirt", found.Name)
+	ready := readiness(s, found.Status.ObservedKubeVirtVersion, string(found.Status.Phase), conditions, describe)
+
+	return append(ready, checkKubernetes(ctx, r, in, found)...)
 }
 
 // incompatibility is a pair of versions of KubeVirt and Kubernetes that is known not to work.

@@ -65,9 +65,6 @@ type reader struct {
 	cached map[any]any
 }
 
-// about returns a subject that the reader sends requests for.
-func (r *reader) about(name string) subject { return subject{identity: r.Name, name: name} }
-
 // namespace returns the namespace of the machines.
 func (r *reader) namespace() string { return r.clients.Namespace }
 
@@ -125,12 +122,12 @@ func dryRun[T any](ctx context.Context, create func(context.Context, T, metav1.C
 }
 
 // concurrently runs functions concurrently, and returns their results in the order of the functions.
-func concurrently(ctx context.Context, tasks []func(context.Context) []Result) []Result {
+func concurrently[T any](ctx context.Context, tasks []func(context.Context) []T) []T {
 	var running errgroup.Group
 
 	running.SetLimit(parallel)
 
-	results := make([][]Result, len(tasks))
+	results := make([][]T, len(tasks))
 
 	for i, task := range tasks {
 		running.Go(func() error {
@@ -140,7 +137,7 @@ func concurrently(ctx context.Context, tasks []func(context.Context) []Result) [
 		})
 	}
 
-	_ = running.Wait() // An error in a check is a result.
+	_ = running.Wait() // There are no errors.
 
 	return slices.Concat(results...)
 }
@@ -257,13 +254,6 @@ func (r *reader) object(ctx context.Context, of *reference) (metav1.Object, erro
 			}, of.name)
 		}
 	})
-}
-
-func (r *reader) dataSource(ctx context.Context, of *reference) (*cdiv1beta1.DataSource, error) {
-	found, err := r.object(ctx, of)
-	source, _ := found.(*cdiv1beta1.DataSource)
-
-	return source, err
 }
 
 // instancetype returns the spec of an instancetype; an empty one if the reference has no name, or if it cannot be

@@ -3,11 +3,14 @@ package checks
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -153,43 +156,45 @@ func referencesOfVolume(v *kubevirtv1.Volume) []reference {
 // sourcesOf returns the object in the provider cluster that a DataVolume is filled from, or the
 // Secrets and the ConfigMap for access to an external source. Names may be empty.
 func sourcesOf(path string, spec *cdiv1beta1.DataVolumeSpec, namespace string) []reference {
-	if ref := spec.SourceRef; ref != nil {
-		return []reference{{kindSource, ptr.Deref(ref.Namespace, namespace), ref.Name, path + ".sourceRef.name"}}
-	}
-
 	source := ptr.Deref(spec.Source, cdiv1beta1.DataVolumeSource{})
-	access := func(field, secret, config string) []reference {
-		return []reference{
-			{kindSecret, namespace, secret, path + ".source." + field + ".secretRef"},
-			{kindConfig, namespace, config, path + ".source." + field + ".certConfigMap"},
-		}
-	}
 
-	switch {
+	switch ref := spec.SourceRef; {
+	case ref != nil:
+		return []reference{{kindSource, ptr.Deref(ref.Namespace, namespace), ref.Name, path + ".sourceRef.name"}}
 	case source.PVC != nil:
 		return []reference{{kindClaim, cmp.Or(source.PVC.Namespace, namespace), source.PVC.Name, path + ".source.pvc.name"}}
 	case source.Snapshot != nil:
 		return []reference{{kindSnapshot, cmp.Or(source.Snapshot.Namespace, namespace), source.Snapshot.Name, path + ".source.snapshot.name"}}
-	case source.HTTP != nil:
-		list := access("http", source.HTTP.SecretRef, source.HTTP.CertConfigMap)
-		for i, header := range source.HTTP.SecretExtraHeaders {
-			list = append(list, reference{kindSecret, namespace, header, fmt.Sprintf("%s.source.http.secretExtraHeaders[%d]", path, i)})
-		}
+	}
 
-		return list
-	case source.Registry != nil && ptr.Deref(source.Registry.PullMethod, "") != cdiv1beta1.RegistryPullNode: // Otherwise, CDI ignores both.
-		return access("registry", ptr.Deref(source.Registry.SecretRef, ""), ptr.Deref(source.Registry.CertConfigMap, ""))
-	case source.S3 != nil:
-		return access("s3", source.S3.SecretRef, source.S3.CertConfigMap)
-	case source.GCS != nil:
-		return access("gcs", source.GCS.SecretRef, "")
-	case source.Imageio != nil:
-		return access("imageio", source.Imageio.SecretRef, source.Imageio.CertConfigMap)
-	case source.VDDK != nil:
-		return access("vddk", source.VDDK.SecretRef, "")
-	default:
+	// All external sources have the same fields for access to them, as far as they have them.
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&source)
+	if err != nil {
 		return nil
 	}
+
+	var list []reference
+
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		of := func(name string) string {
+			text, _, _ := unstructured.NestedString(fields, field, name)
+
+			return text
+		}
+		if of("pullMethod") == string(cdiv1beta1.RegistryPullNode) {
+			continue // CDI ignores the others.
+		}
+
+		at := path + ".source." + field + "."
+		list = append(list, reference{kindSecret, namespace, of("secretRef"), at + "secretRef"}, reference{kindConfig, namespace, of("certConfigMap"), at + "certConfigMap"})
+
+		headers, _, _ := unstructured.NestedStringSlice(fields, field, "secretExtraHeaders")
+		for i, header := range headers {
+			list = append(list, reference{kindSecret, namespace, header, fmt.Sprintf("%ssecretExtraHeaders[%d]", at, i)})
+		}
+	}
+
+	return list
 }
 
 // resolvedSource returns the object that volumes are cloned from for a DataSource; empty if there

@@ -84,6 +84,9 @@ type subject struct {
 	name            string
 }
 
+// about returns a subject that the reader sends requests for.
+func (r *reader) about(name string) subject { return subject{identity: r.Name, name: name} }
+
 func (s subject) result(level Level, message, remedy string) []Result {
 	return []Result{{
 		Check:    s.check,

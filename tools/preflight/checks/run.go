@@ -14,7 +14,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
@@ -24,16 +23,6 @@ type Credentials struct {
 	Kubeconfig []byte
 	// From is the origin of the kubeconfig.
 	From string
-}
-
-// Class is a MachineClass whose machines are to run on the provider cluster.
-type Class struct {
-	Name string
-	// Machine is a sample machine of the class. No machine of that name may exist, and the provider
-	// cluster must accept its user data.
-	Machine *spi.CreateMachineInput
-	// Wanted is the number of additional machines that the class needs.
-	Wanted int
 }
 
 // Input specifies the scope of the checks. At least one of the credentials is required.

@@ -1,6 +1,10 @@
 package checks
 
-import "context"
+import (
+	"context"
+
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+)
 
 // checkSources checks that the objects exist that the machine's objects name, except for the golden
 // image, which the driver creates.
@@ -8,30 +12,24 @@ func checkSources(ctx context.Context, r *reader, c *class) []Result {
 	var results []Result
 
 	for _, of := range c.references() {
-		_, found := existence(ctx, r, &of)
-		if of.kind == kindSource && found[0].Level == OK {
-			found = checkDataSource(ctx, r, &of)
+		found, existing := existence(ctx, r, &of)
+		if source, ok := found.(*cdiv1beta1.DataSource); ok {
+			existing = checkDataSource(ctx, r, &of, source)
 		}
 
-		results = append(results, found...)
+		results = append(results, existing...)
 	}
 
 	return results
 }
 
 // checkDataSource follows a DataSource to the object that it refers to at present.
-func checkDataSource(ctx context.Context, r *reader, of *reference) []Result {
+func checkDataSource(ctx context.Context, r *reader, of *reference, source *cdiv1beta1.DataSource) []Result {
 	s := r.about(of.subject())
-	describe := kubectlIn(of.namespace, "describe "+of.kind.kubectl(), of.name)
-
-	source, err := r.dataSource(ctx, of)
-	if err != nil {
-		return s.notChecked(err, describe)
-	}
 
 	next := resolvedSource(source, of.namespace)
 	if len(next) == 0 {
-		return s.fail("has no source that can be cloned", describe)
+		return s.fail("has no source that can be cloned", kubectlIn(of.namespace, "describe "+of.kind.kubectl(), of.name))
 	}
 
 	next[0].field = "spec.source of " + quoted(of.subject())

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
 
@@ -36,14 +35,11 @@ func defaultClass(classes []storagev1.StorageClass) string {
 	return ""
 }
 
-// object is a type whose pointers are API objects.
-type object[T any] interface {
-	*T
-	metav1.Object
-}
-
 // named returns the object with a name; nil if there is none.
-func named[T any, O object[T]](list []T, name string) O {
+func named[T any, O interface {
+	*T
+	GetName() string
+}](list []T, name string) O {
 	for i := range list {
 		if O(&list[i]).GetName() == name {
 			return &list[i]
@@ -51,16 +47,4 @@ func named[T any, O object[T]](list []T, name string) O {
 	}
 
 	return nil
-}
-
-// namesOf returns the names of objects, sorted.
-func namesOf[T any, O object[T]](list []T) []string {
-	names := make([]string, len(list))
-	for i := range list {
-		names[i] = O(&list[i]).GetName()
-	}
-
-	slices.Sort(names)
-
-	return names
 }

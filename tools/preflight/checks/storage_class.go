@@ -51,12 +51,18 @@ func checkStorageClass(s subject, c *class, d *disk, classes []storagev1.Storage
 
 	found := named(classes, name)
 	if found == nil {
-		existing := "an existing StorageClass, and create one: the provider cluster has none"
-		if len(classes) > 0 {
-			existing = "one of " + quotedList(namesOf(classes))
+		var names []string
+		for i := range classes {
+			names = append(names, classes[i].Name)
 		}
 
-		remedy := fmt.Sprintf("set %s to %s", field, existing)
+		slices.Sort(names)
+
+		remedy := "set " + field + " to one of " + quotedList(names)
+		if len(names) == 0 {
+			remedy = "set " + field + " to an existing StorageClass, and create one: the provider cluster has none"
+		}
+
 		if name == "" {
 			remedy += fmt.Sprintf(", or mark a default one: kubectl annotate storageclass NAME %s=true", annotationDefaultClass)
 		}

@@ -62,29 +62,25 @@ func checkZone(ctx context.Context, r *reader, c *class) []Result {
 
 // selector returns the selector of the nodes in a region and zone.
 func selector(in diagnose.Topology) string {
-	term := func(key, value string) string {
-		if value == v1alpha1.AnyTopology {
-			return "!" + key
-		}
-
-		return key + "=" + value
-	}
-
-	return term(corev1.LabelTopologyRegion, in.Region) + "," + term(corev1.LabelTopologyZone, in.Zone)
+	return terms(in, func(key string) string { return "!" + key }, func(value string) string { return value }, ",")
 }
 
 // labelling returns the arguments of kubectl label that put a node into a region and zone. The suffix "-" removes
 // a label.
 func labelling(in diagnose.Topology) string {
+	return terms(in, func(key string) string { return key + "-" }, quoted, " ")
+}
+
+func terms(in diagnose.Topology, without, valueOf func(string) string, separator string) string {
 	term := func(key, value string) string {
 		if value == v1alpha1.AnyTopology {
-			return key + "-"
+			return without(key)
 		}
 
-		return key + "=" + quoted(value)
+		return key + "=" + valueOf(value)
 	}
 
-	return term(corev1.LabelTopologyRegion, in.Region) + " " + term(corev1.LabelTopologyZone, in.Zone)
+	return term(corev1.LabelTopologyRegion, in.Region) + separator + term(corev1.LabelTopologyZone, in.Zone)
 }
 
 // topologiesOf returns the regions and zones of the nodes.
@@ -133,57 +129,42 @@ func (d *demands) unfit(node *corev1.Node) string {
 	return refuses(node, d.instance)
 }
 
-// selectedLabel is a label that KubeVirt selects the nodes of a machine by, with the value "true", and the
-// reason.
-type selectedLabel struct {
-	name, reason string
-}
-
-// lacksLabel returns a label that KubeVirt selects the nodes of the machine by, and that the node does not
-// have; empty if it has all.
+// lacksLabel returns a label that KubeVirt selects the nodes of the machine by for its CPUs
+// (pkg/virt-controller/services/nodeselectorrenderer.go), and that the node does not have; empty if it has all.
+// virt-handler sets these labels.
 func (d *demands) lacksLabel(node *corev1.Node) string {
-	for _, label := range d.selectedLabels() {
-		// Since KubeVirt 1.9, the label of CPU managers has another name, and virt-handler sets both.
-		renamed := label.name == kubevirtv1.DeprecatedCPUManager && node.Labels[kubevirtv1.CPUManager] == "true"
+	cpu := ptr.Deref(d.instance.Domain.CPU, kubevirtv1.CPU{})
+	model := cmp.Or(cpu.Model, ptr.Deref(d.instancetype.CPU.Model, ""))
+	ofHost := slices.Contains([]string{"", kubevirtv1.CPUModeHostModel, kubevirtv1.CPUModeHostPassthrough}, model)
+	dedicated := cpu.DedicatedCPUPlacement || ptr.Deref(d.instancetype.CPU.DedicatedCPUPlacement, false)
+	// Since KubeVirt 1.9, the label of CPU managers has another name, and virt-handler sets both.
+	renamed := node.Labels[kubevirtv1.CPUManager] == "true"
 
-		if node.Labels[label.name] != "true" && !renamed {
-			return label.name + "=true " + label.reason
+	type label struct {
+		needed       bool
+		name, reason string
+	}
+
+	labels := []label{
+		{
+			dedicated && !renamed, kubevirtv1.DeprecatedCPUManager,
+			"for dedicatedCpuPlacement, which needs the kubelet's static CPU manager and KubeVirt's feature gate CPUManager",
+		},
+		{cpu.Realtime != nil, kubevirtv1.RealtimeLabel, "for a realtime guest"},
+		{!ofHost, kubevirtv1.CPUModelLabel + model, "of its CPU model"},
+	}
+	for _, feature := range cpu.Features {
+		required := feature.Policy == "" || feature.Policy == "require"
+		labels = append(labels, label{required, kubevirtv1.CPUFeatureLabel + feature.Name, "of its CPU feature"})
+	}
+
+	for _, l := range labels {
+		if l.needed && node.Labels[l.name] != "true" {
+			return l.name + "=true " + l.reason
 		}
 	}
 
 	return ""
-}
-
-// selectedLabels returns the labels that KubeVirt selects the nodes of the machine by for its CPUs
-// (pkg/virt-controller/services/nodeselectorrenderer.go). virt-handler sets these labels.
-func (d *demands) selectedLabels() []selectedLabel {
-	cpu := ptr.Deref(d.instance.Domain.CPU, kubevirtv1.CPU{})
-	instancetype := d.instancetype.CPU
-
-	var list []selectedLabel
-
-	if cpu.DedicatedCPUPlacement || ptr.Deref(instancetype.DedicatedCPUPlacement, false) {
-		list = append(list, selectedLabel{
-			kubevirtv1.DeprecatedCPUManager, "for dedicatedCpuPlacement, which needs the kubelet's static CPU manager and KubeVirt's feature gate CPUManager",
-		})
-	}
-
-	if cpu.Realtime != nil {
-		list = append(list, selectedLabel{kubevirtv1.RealtimeLabel, "for a realtime guest"})
-	}
-
-	model := cmp.Or(cpu.Model, ptr.Deref(instancetype.Model, ""))
-	if !slices.Contains([]string{"", kubevirtv1.CPUModeHostModel, kubevirtv1.CPUModeHostPassthrough}, model) {
-		list = append(list, selectedLabel{kubevirtv1.CPUModelLabel + model, "of its CPU model"})
-	}
-
-	for _, feature := range cpu.Features {
-		if feature.Policy == "" || feature.Policy == "require" {
-			list = append(list, selectedLabel{kubevirtv1.CPUFeatureLabel + feature.Name, "of its CPU feature"})
-		}
-	}
-
-	return list
 }
 
 // refuses returns the label or taint of a node that keeps an instance off; empty if there is none.
