@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/utils/ptr"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
@@ -15,39 +14,34 @@ import (
 func checkCloneStrategies(ctx context.Context, r *reader, c *class) []Result {
 	var ofStorage, ofSources []Result
 
-	classes, _ := r.storageClasses(ctx) // The checks of storage report the errors.
-	profiles, _ := r.storageProfiles(ctx)
-
-	for _, d := range c.disks() {
-		name := storageClassOf(&d, classes)
-		if name == "" || !d.isCloned() {
+	for _, d := range storagesOf(ctx, r, c).list { // The checks of storage report errors.
+		if d.name == "" || !d.isCloned() {
 			continue
 		}
 
-		if profile := named(profiles, name); profile != nil {
-			ofStorage = append(ofStorage, checkStrategy(r, &d, profile, named(classes, name))...)
+		if d.profile != nil {
+			ofStorage = append(ofStorage, checkStrategy(r, &d)...)
 		}
 
 		if d.image == nil {
-			ofSources = append(ofSources, checkSourceClass(ctx, r, c, &d, name)...)
+			ofSources = append(ofSources, checkSourceClass(ctx, r, c, &d)...)
 		}
 	}
 
 	return append(ofStorage, ofSources...)
 }
 
-// checkStrategy checks the storage of a disk. The StorageClass is nil if it cannot be read.
-func checkStrategy(r *reader, d *disk, profile *cdiv1beta1.StorageProfile, storage *storagev1.StorageClass) []Result {
-	s := r.about("StorageProfile " + profile.Name + ", for " + strings.TrimPrefix(d.path, "providerSpec."))
+func checkStrategy(r *reader, d *storage) []Result {
+	s := r.about("StorageProfile " + d.name + ", for " + strings.TrimPrefix(d.path, "providerSpec."))
 
 	switch {
-	case ptr.Deref(profile.Status.CloneStrategy, "") == cdiv1beta1.CloneStrategyHostAssisted:
+	case ptr.Deref(d.profile.Status.CloneStrategy, "") == cdiv1beta1.CloneStrategyHostAssisted:
 		return s.warn("clones are copied through pods, which takes minutes for each machine",
-			"if the storage can clone: "+kubectl("patch storageprofile", profile.Name)+` --type=merge --patch='{"spec":{"cloneStrategy":"csi-clone"}}'`)
-	case grows(d) && storage != nil && !ptr.Deref(storage.AllowVolumeExpansion, false):
+			"if the storage can clone: "+kubectl("patch storageprofile", d.name)+` --type=merge --patch='{"spec":{"cloneStrategy":"csi-clone"}}'`)
+	case grows(&d.disk) && d.class != nil && !ptr.Deref(d.class.AllowVolumeExpansion, false):
 		return s.warn("the StorageClass cannot expand volumes (allowVolumeExpansion): clones of a "+
 			"smaller golden image are copied through pods, which takes minutes for each machine",
-			kubectl("patch storageclass", profile.Name)+` --patch='{"allowVolumeExpansion":true}' if the storage supports it, or use the same size for both`)
+			kubectl("patch storageclass", d.name)+` --patch='{"allowVolumeExpansion":true}' if the storage supports it, or use the same size for both`)
 	default:
 		return nil
 	}
@@ -65,18 +59,24 @@ func grows(d *disk) bool {
 	return d.requested.Resources.Requests.Storage().Cmp(*image.Resources.Requests.Storage()) > 0
 }
 
-// checkSourceClass compares the StorageClass of a disk that is cloned from a claim with the class of the claim. The
-// check of sources reports the errors.
-func checkSourceClass(ctx context.Context, r *reader, c *class, d *disk, storageClass string) []Result {
-	from := sourceClaim(ctx, r, c, d)
-	if from == nil {
-		return nil
+// checkSourceClass compares the StorageClass of a disk that is cloned from a claim, maybe through a DataSource, with
+// the class of the claim. The check of sources reports errors.
+func checkSourceClass(ctx context.Context, r *reader, c *class, d *storage) []Result {
+	from := sourcesOf(d.path, d.spec, c.namespace)[0]
+
+	found, err := r.object(ctx, &from)
+	if source, ok := found.(*cdiv1beta1.DataSource); ok && err == nil {
+		next := resolvedSource(source, from.namespace)
+		if len(next) == 0 {
+			return nil
+		}
+
+		from = next[0]
+		found, err = r.object(ctx, &from)
 	}
 
-	found, err := r.object(ctx, from)
-
 	claim, ok := found.(*corev1.PersistentVolumeClaim)
-	if err != nil || !ok || ptr.Deref(claim.Spec.StorageClassName, storageClass) == storageClass {
+	if err != nil || !ok || ptr.Deref(claim.Spec.StorageClassName, d.name) == d.name {
 		return nil
 	}
 
@@ -84,30 +84,7 @@ func checkSourceClass(ctx context.Context, r *reader, c *class, d *disk, storage
 
 	return r.about(from.subject()).warn(
 		fmt.Sprintf("has StorageClass %s, but %s is cloned into %s: CDI creates a temporary claim in namespace %s or copies the volume through pods; "+
-			"if that claim does not bind, machines never start, and no error is reported", class, strings.TrimPrefix(d.path, "providerSpec."), storageClass, from.namespace),
+			"if that claim does not bind, machines never start, and no error is reported", class, strings.TrimPrefix(d.path, "providerSpec."), d.name, from.namespace),
 		fmt.Sprintf("set %s to %s, or provide the image in %s; check the claims of a running clone with %s",
-			d.inField("storageClassName"), quoted(class), quoted(storageClass), kubectlIn(from.namespace, "get persistentvolumeclaims")))
-}
-
-// sourceClaim returns the claim that a disk is cloned from, following a DataSource; nil if it is cloned from
-// another object or the DataSource cannot be read.
-func sourceClaim(ctx context.Context, r *reader, c *class, d *disk) *reference {
-	list := sourcesOf(d.path, d.spec, c.namespace)
-
-	if list[0].kind == kindSource {
-		found, err := r.object(ctx, &list[0])
-
-		source, ok := found.(*cdiv1beta1.DataSource)
-		if err != nil || !ok {
-			return nil
-		}
-
-		list = resolvedSource(source, list[0].namespace)
-	}
-
-	if len(list) == 0 || list[0].kind != kindClaim {
-		return nil
-	}
-
-	return &list[0]
+			d.inField("storageClassName"), quoted(class), quoted(d.name), kubectlIn(from.namespace, "get persistentvolumeclaims")))
 }

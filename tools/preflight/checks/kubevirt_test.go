@@ -3,18 +3,13 @@ package checks
 import (
 	"cmp"
 	"encoding/json"
-	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	apiversion "k8s.io/apimachinery/pkg/version"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	kubevirtv1 "kubevirt.io/api/core/v1"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
 
 // TestCheckKubernetes has API servers of several versions, behind a path as gateways have it.
@@ -66,7 +61,7 @@ func TestCheckKubernetes(t *testing.T) {
 			t.Parallel()
 
 			read := make(chan string, 10)
-			clients := clientsOf(t, httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			raw := kubeconfigOf(t, httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				read <- r.URL.Path
 
 				w.Header().Set("Content-Type", "application/json")
@@ -77,6 +72,9 @@ func TestCheckKubernetes(t *testing.T) {
 
 				_ = json.NewEncoder(w).Encode(apiversion.Info{GitVersion: tc.kubernetes})
 			})), "/k8s/clusters/c-1")
+
+			clients, err := newClients().For(raw)
+			require.NoError(t, err)
 
 			in := &scope{classes: []*class{classOf(t, `{"spec":{"template":{"spec":`+cmp.Or(tc.instance, "{}")+`}}}`)}}
 			installed := &kubevirtv1.KubeVirt{Status: kubevirtv1.KubeVirtStatus{ObservedKubeVirtVersion: tc.kubeVirt}}
@@ -94,25 +92,4 @@ func TestCheckKubernetes(t *testing.T) {
 			}
 		})
 	}
-}
-
-// clientsOf returns clients for a server behind a path.
-func clientsOf(t *testing.T, server *httptest.Server, path string) *providerapi.Clients {
-	t.Helper()
-	t.Cleanup(server.Close)
-
-	raw, err := clientcmd.Write(clientcmdapi.Config{
-		CurrentContext: "x",
-		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u", Namespace: "ns"}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: "t"}},
-		Clusters: map[string]*clientcmdapi.Cluster{"c": {
-			Server: server.URL + path, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-		}},
-	})
-	require.NoError(t, err)
-
-	clients, err := providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000}).For(raw)
-	require.NoError(t, err)
-
-	return clients
 }

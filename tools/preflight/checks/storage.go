@@ -2,10 +2,12 @@ package checks
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/utils/ptr"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
 // The annotations of the StorageClass for claims that name none. CDI prefers the former
@@ -15,9 +17,45 @@ const (
 	annotationDefaultClass     = "storageclass.kubernetes.io/is-default-class"
 )
 
-// storageClassOf returns the name of the StorageClass of a disk: its own or the default; empty if it is unknown.
-func storageClassOf(d *disk, classes []storagev1.StorageClass) string {
-	return cmp.Or(ptr.Deref(d.requested.StorageClassName, ""), defaultClass(classes))
+// storage is a disk with its StorageClass and StorageProfile.
+type storage struct {
+	disk
+
+	// name is the name of the StorageClass: its own or the default; empty if it is unknown.
+	name string
+	// class and profile are nil if they do not exist or cannot be read.
+	class   *storagev1.StorageClass
+	profile *cdiv1beta1.StorageProfile
+}
+
+// storages are the disks of one machine, and all StorageClasses. Either list may be unreadable.
+type storages struct {
+	list                   []storage
+	classes                []storagev1.StorageClass
+	classesErr, profileErr error
+}
+
+// storagesOf reads the storage of a machine, if it has disks: the driver may read CDI's objects, as every user may,
+// but not those of Kubernetes.
+func storagesOf(ctx context.Context, r *reader, c *class) *storages {
+	all := &storages{}
+
+	disks := c.disks()
+	if len(disks) == 0 {
+		return all
+	}
+
+	var profiles []cdiv1beta1.StorageProfile
+
+	all.classes, all.classesErr = r.storageClasses(ctx)
+	profiles, all.profileErr = r.storageProfiles(ctx)
+
+	for _, d := range disks {
+		name := cmp.Or(ptr.Deref(d.requested.StorageClassName, ""), defaultClass(all.classes))
+		all.list = append(all.list, storage{disk: d, name: name, class: named(all.classes, name), profile: named(profiles, name)})
+	}
+
+	return all
 }
 
 // defaultClass returns the StorageClass of claims that name none; empty if there is none. Of several, the youngest

@@ -14,13 +14,13 @@ import (
 
 // checkStorageClasses checks that the StorageClasses of a machine's disks exist and serve its zone.
 func checkStorageClasses(ctx context.Context, r *reader, c *class) []Result {
-	classes, err := r.storageClasses(ctx)
-	seen := map[string]bool{}
-
 	var results []Result
 
-	for _, d := range c.disks() {
-		name := ptr.Deref(d.requested.StorageClassName, "")
+	all := storagesOf(ctx, r, c)
+	seen := map[string]bool{}
+
+	for i := range all.list {
+		name := ptr.Deref(all.list[i].requested.StorageClassName, "")
 		if seen[name] {
 			continue
 		}
@@ -34,50 +34,41 @@ func checkStorageClasses(ctx context.Context, r *reader, c *class) []Result {
 			command = "kubectl get storageclasses"
 		}
 
-		if err != nil {
-			results = append(results, s.notChecked(err, command)...)
-		} else {
-			results = append(results, checkStorageClass(s, c, &d, classes)...)
+		switch d := &all.list[i]; {
+		case all.classesErr != nil:
+			results = append(results, s.notChecked(all.classesErr, command)...)
+		case d.class == nil:
+			results = append(results, s.fail("does not exist", missingClassRemedy(d, all.classes))...)
+		case !provisionsIn(d.class, c.Machine.Spec.Zone):
+			results = append(results, s.fail(fmt.Sprintf("%s does not provision volumes in zone %s (allowedTopologies)", d.name, c.Machine.Spec.Zone),
+				"set "+d.inField("storageClassName")+" to a class that does: kubectl get storageclasses --output=yaml")...)
+		default:
+			mode := ptr.Deref(d.class.VolumeBindingMode, storagev1.VolumeBindingImmediate)
+			results = append(results, s.ok(fmt.Sprintf("%s, provisioner %s, binding mode %s", d.name, d.class.Provisioner, mode))...)
 		}
 	}
 
 	return results
 }
 
-// checkStorageClass checks the StorageClass that a disk names, or the default.
-func checkStorageClass(s subject, c *class, d *disk, classes []storagev1.StorageClass) []Result {
-	field := d.inField("storageClassName")
-	name := storageClassOf(d, classes)
-
-	found := named(classes, name)
-	if found == nil {
-		var names []string
-		for i := range classes {
-			names = append(names, classes[i].Name)
-		}
-
-		slices.Sort(names)
-
-		remedy := "set " + field + " to one of " + quotedList(names)
-		if len(names) == 0 {
-			remedy = "set " + field + " to an existing StorageClass, and create one: the provider cluster has none"
-		}
-
-		if name == "" {
-			remedy += fmt.Sprintf(", or mark a default one: kubectl annotate storageclass NAME %s=true", annotationDefaultClass)
-		}
-
-		return s.fail("does not exist", remedy)
+func missingClassRemedy(d *storage, classes []storagev1.StorageClass) string {
+	var names []string
+	for i := range classes {
+		names = append(names, classes[i].Name)
 	}
 
-	if zone := c.Machine.Spec.Zone; !provisionsIn(found, zone) {
-		return s.fail(fmt.Sprintf("%s does not provision volumes in zone %s (allowedTopologies)", name, zone),
-			"set "+field+" to a class that does: kubectl get storageclasses --output=yaml")
+	slices.Sort(names)
+
+	remedy := "set " + d.inField("storageClassName") + " to one of " + quotedList(names)
+	if len(names) == 0 {
+		remedy = "set " + d.inField("storageClassName") + " to an existing StorageClass, and create one: the provider cluster has none"
 	}
 
-	mode := ptr.Deref(found.VolumeBindingMode, storagev1.VolumeBindingImmediate)
+	if d.name == "" {
+		remedy += ", or mark a default one: kubectl annotate storageclass NAME " + annotationDefaultClass + "=true"
+	}
 
-	return s.ok(fmt.Sprintf("%s, provisioner %s, binding mode %s", name, found.Provisioner, mode))
+	return remedy
 }
 
 // provisionsIn reports whether a StorageClass creates volumes in a zone, if it restricts zones by

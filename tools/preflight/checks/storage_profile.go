@@ -16,30 +16,27 @@ import (
 // checkStorageProfiles checks that CDI knows access modes for a machine's disks with which the machine can be
 // live-migrated.
 func checkStorageProfiles(ctx context.Context, r *reader, c *class) []Result {
-	classes, classesErr := r.storageClasses(ctx)
-	profiles, err := r.storageProfiles(ctx)
-
-	if unknownType(err) {
+	all := storagesOf(ctx, r, c)
+	if unknownType(all.profileErr) {
 		return nil // The check of CDI reports that.
 	}
 
 	var results []Result
 
-	for _, d := range c.disks() {
-		name := storageClassOf(&d, classes)
-		if name == "" {
+	for i := range all.list {
+		d := &all.list[i]
+		if d.name == "" {
 			continue
 		}
 
-		s := r.about("StorageProfile " + name + ", for " + strings.TrimPrefix(d.path, "providerSpec."))
-		profile := named(profiles, name)
+		s := r.about("StorageProfile " + d.name + ", for " + strings.TrimPrefix(d.path, "providerSpec."))
 
 		switch {
-		case err != nil:
-			results = append(results, s.notChecked(err, kubectl("describe storageprofile", name))...)
-		case profile != nil:
-			results = append(results, checkAccessModes(s, c, &d, profile)...)
-		case classesErr != nil || named(classes, name) != nil: // The check of StorageClasses reports a missing one.
+		case all.profileErr != nil:
+			results = append(results, s.notChecked(all.profileErr, kubectl("describe storageprofile", d.name))...)
+		case d.profile != nil:
+			results = append(results, checkAccessModes(s, c, d)...)
+		case all.classesErr != nil || d.class != nil: // The check of StorageClasses reports a missing one.
 			results = append(results, s.fail("does not exist, although CDI creates one for each StorageClass",
 				"change "+d.inField("storageClassName")+" to an existing one: kubectl get storageprofiles")...)
 		}
@@ -48,8 +45,8 @@ func checkStorageProfiles(ctx context.Context, r *reader, c *class) []Result {
 	return results
 }
 
-func checkAccessModes(s subject, c *class, d *disk, profile *cdiv1beta1.StorageProfile) []Result {
-	modes, volumeMode := effectiveModes(&d.requested, profile)
+func checkAccessModes(s subject, c *class, d *storage) []Result {
+	modes, volumeMode := effectiveModes(&d.requested, d.profile)
 	field := d.inField("accessModes")
 	ofVolumeMode := ""
 
@@ -60,11 +57,11 @@ func checkAccessModes(s subject, c *class, d *disk, profile *cdiv1beta1.StorageP
 	switch {
 	case len(modes) == 0 && d.spec.PVC == nil:
 		return s.fail("has no access modes"+ofVolumeMode+", and the class sets none",
-			kubectl("patch storageprofile", profile.Name)+" --type=merge --patch="+quoted(fmt.Sprintf(
+			kubectl("patch storageprofile", d.name)+" --type=merge --patch="+quoted(fmt.Sprintf(
 				`{"spec":{"claimPropertySets":[{"accessModes":["ReadWriteOnce"],"volumeMode":%q}]}}`,
 				ptr.Deref(volumeMode, corev1.PersistentVolumeFilesystem)))+", or set "+field)
 	case slices.Contains(modes, corev1.ReadWriteMany), len(d.requested.AccessModes) > 0, !isMigrated(c.instance()):
-		strategy := cmp.Or(ptr.Deref(profile.Status.CloneStrategy, ""), "chosen by CDI")
+		strategy := cmp.Or(ptr.Deref(d.profile.Status.CloneStrategy, ""), "chosen by CDI")
 
 		return s.ok(fmt.Sprintf("access modes %s, clone strategy %s", joined(modes), strategy))
 	default:

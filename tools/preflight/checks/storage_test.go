@@ -28,6 +28,15 @@ func TestProvisionsIn(t *testing.T) {
 	require.True(t, provisionsIn(class(of("topology.example.com/zone", "y")), "z"), "what another label means is not known")
 }
 
+// TestStoragesOf_NoDisks has a machine that boots from a container image, for which no storage is read.
+func TestStoragesOf_NoDisks(t *testing.T) {
+	t.Parallel()
+
+	r := readerOn(t)
+	require.Empty(t, storagesOf(t.Context(), r, classOf(t, `{"spec":{"template":{"spec":{}}}}`)).list)
+	require.Empty(t, r.cached)
+}
+
 func TestDefaultClass(t *testing.T) {
 	t.Parallel()
 
