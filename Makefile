@@ -98,7 +98,7 @@ build-extension: ## Build the extension's commands into bin/.
 	cd extension && $(GOBUILD) -o ../bin/ ./cmd/...
 
 .PHONY: image
-image: ## Build the container images for amd64 and arm64 from the Dockerfiles as OCI layouts, bin/image, bin/image-extension and bin/image-admission, and check them.
+image: ## Build the container images for amd64 and arm64 from the Dockerfiles as OCI layouts, bin/image, bin/image-extension and bin/image-admission, with an SBOM each.
 	@for architecture in $(ARCHITECTURES); do \
 		echo "== build bin/linux-$$architecture"; \
 		GOOS=linux GOARCH=$$architecture $(GOBUILD) -o bin/linux-$$architecture/ ./cmd/...; \

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // definition is the image that the Dockerfile defines. It has no base and one layer.
@@ -124,9 +125,10 @@ func (d *definition) copyPrograms(arguments string) (err error) {
 	return nil
 }
 
-// imageLabels returns the labels with the values of the release.
+// imageLabels returns the labels with the values of the release. The format of the time is that of
+// https://specs.opencontainers.org/image-spec/annotations/.
 func (r release) imageLabels() map[string]string {
-	arguments := strings.NewReplacer("$VERSION", r.version, "$REVISION", r.revision, "$CREATED", r.created.Format(createdFormat))
+	arguments := strings.NewReplacer("$VERSION", r.version, "$REVISION", r.revision, "$CREATED", r.created.Format(time.RFC3339))
 	labels := map[string]string{}
 
 	for key, value := range r.labels {

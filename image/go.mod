@@ -4,10 +4,12 @@ go 1.26.2
 
 require (
 	github.com/google/go-containerregistry v0.21.9
+	github.com/spdx/tools-golang v0.5.7
 	github.com/stretchr/testify v1.11.1
 )
 
 require (
+	github.com/anchore/go-struct-converter v0.1.0 // indirect
 	github.com/davecgh/go-spew v1.1.1 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/klauspost/compress v1.19.1 // indirect

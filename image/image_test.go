@@ -1,18 +1,23 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"testing"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+	"github.com/spdx/tools-golang/json"
 	"github.com/stretchr/testify/require"
 )
 
@@ -44,6 +49,7 @@ func runTests(m *testing.M) int {
 	}
 
 	built = folder
+	made.binaries = folder
 
 	return m.Run()
 }
@@ -84,50 +90,154 @@ func args(binaries, output string) []string {
 	}
 }
 
-func TestImage(t *testing.T) {
+// TestRun_WritesImage requires what docs/image.md promises to users of the image.
+func TestRun_WritesImage(t *testing.T) {
 	t.Parallel()
 
 	var out bytes.Buffer
 
 	output := filepath.Join(t.TempDir(), "image")
 	require.NoError(t, run(t.Context(), args(built, output), &out))
+	require.NoDirExists(t, output+".new")
 
-	found, err := check(t.Context(), output, made)
+	root, err := layout.ImageIndexFromPath(output)
 	require.NoError(t, err)
-	require.Len(t, found.images, 2)
+	require.NoError(t, validate.Index(root), "digests and sizes")
 
-	for _, says := range []string{
-		found.digest.String(), "linux/amd64  " + found.images[0].digest.String(), "linux/arm64  " + found.images[1].digest.String(),
-		"crane push " + output + " REGISTRY/NAME:v1.2.3",
-	} {
-		require.Contains(t, out.String(), says)
+	manifest, err := root.IndexManifest()
+	require.NoError(t, err)
+	require.Len(t, manifest.Manifests, 1, "tools copy the only image of a layout")
+	require.Equal(t, map[string]string{refName: made.version}, manifest.Manifests[0].Annotations)
+	require.Contains(t, out.String(), manifest.Manifests[0].Digest.String())
+
+	index, err := root.ImageIndex(manifest.Manifests[0].Digest)
+	require.NoError(t, err)
+
+	manifest, err = index.IndexManifest()
+	require.NoError(t, err)
+	require.Equal(t, made.imageLabels(), manifest.Annotations)
+	require.Len(t, manifest.Manifests, 2)
+
+	for i, architecture := range supported {
+		require.Equal(t, "linux/"+architecture, manifest.Manifests[i].Platform.String())
+
+		image, err := index.Image(manifest.Manifests[i].Digest)
+		require.NoError(t, err)
+		requireConfig(t, image, architecture)
+		requireFiles(t, image)
 	}
 }
 
-// TestSameDigest builds the programs and the image twice, in different folders.
-func TestSameDigest(t *testing.T) {
+func requireConfig(t *testing.T, image v1.Image, architecture string) {
+	t.Helper()
+
+	config, err := image.ConfigFile()
+	require.NoError(t, err)
+	require.Equal(t, []string{"linux", architecture}, []string{config.OS, config.Architecture})
+	require.Equal(t, made.created, config.Created.UTC())
+	require.Equal(t, v1.Config{
+		Entrypoint: []string{"/machine-controller"},
+		User:       "65532:65532",
+		WorkingDir: "/",
+		Labels:     made.imageLabels(),
+	}, config.Config)
+}
+
+// requireFiles requires the programs, owned by root, and no other files.
+func requireFiles(t *testing.T, image v1.Image) {
+	t.Helper()
+
+	extracted := mutate.Extract(image)
+	defer extracted.Close() //nolint:errcheck // It is in memory.
+
+	var names []string
+
+	for from := tar.NewReader(extracted); ; {
+		header, err := from.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+
+		require.NoError(t, err)
+		require.EqualValues(t, tar.TypeReg, header.Typeflag)
+		require.EqualValues(t, 0o555, header.Mode)
+		require.Equal(t, []int{0, 0}, []int{header.Uid, header.Gid})
+		require.Equal(t, made.created, header.ModTime.UTC())
+
+		names = append(names, header.Name)
+	}
+
+	require.Equal(t, []string{"machine-controller", "mcm-kubevirt"}, names)
+}
+
+// TestWriteSBOM requires a package for the image, for each program, and for each module in them.
+func TestWriteSBOM(t *testing.T) {
+	t.Parallel()
+
+	programs, err := checkPrograms(t.Context(), made)
+	require.NoError(t, err)
+
+	replaced := &debug.Module{Path: "example.com/before", Version: "v1.0.0", Replace: &debug.Module{Path: "example.com/after", Version: "v1.1.0"}}
+	programs[0].build.Deps = []*debug.Module{replaced, {Path: "example.com/a_b", Version: "v0.0.0-1+incompatible"}}
+
+	path := filepath.Join(t.TempDir(), "image.spdx.json")
+	require.NoError(t, writeSBOM(path, made, programs, v1.Hash{Algorithm: "sha256", Hex: "0123"}))
+
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, file.Close()) })
+
+	document, err := json.Read(file)
+	require.NoError(t, err)
+	require.Equal(t, "2023-11-14T22:13:20Z", document.CreationInfo.Created, "the time of the commit")
+
+	purls := map[string]string{}
+
+	for _, p := range document.Packages {
+		require.Regexp(t, `^[a-zA-Z0-9.-]+$`, p.PackageSPDXIdentifier)
+		purls[string(p.PackageSPDXIdentifier)] = p.PackageExternalReferences[0].Locator
+	}
+
+	require.Len(t, purls, len(document.Packages), "identifiers are unique")
+	require.Len(t, purls, 1+4+1+2, "the image, two programs for two platforms, the standard library, two modules")
+	require.Contains(t, purls, "CONTAINER-machine-controller-manager-provider-kubevirt-v1.2.3")
+	require.Equal(t, "pkg:golang/example.com/after@v1.1.0", purls["LIBRARY-example.com-after-v1.1.0"])
+
+	require.Len(t, document.Relationships, 1+4+4+2, "each program also depends on the standard library")
+
+	for _, r := range document.Relationships[1:] {
+		require.Contains(t, purls, string(r.RefA.ElementRefID))
+		require.Contains(t, purls, string(r.RefB.ElementRefID))
+	}
+}
+
+// TestRun_SameDigest builds the programs and the image twice, in different folders.
+func TestRun_SameDigest(t *testing.T) {
 	t.Parallel()
 
 	again := t.TempDir()
 	require.NoError(t, buildAll(again))
 
-	var digests []v1.Hash
+	var written [2][]byte
 
-	for _, binaries := range []string{built, again} {
+	for i, binaries := range []string{built, again} {
 		output := filepath.Join(t.TempDir(), "image")
 		require.NoError(t, run(t.Context(), args(binaries, output), t.Output()))
 
-		found, err := check(t.Context(), output, made)
+		index, err := os.ReadFile(filepath.Join(output, "index.json"))
 		require.NoError(t, err)
 
-		digests = append(digests, found.digest)
+		sbom, err := os.ReadFile(output + ".spdx.json")
+		require.NoError(t, err)
+
+		written[i] = append(index, sbom...)
 	}
 
-	require.Equal(t, digests[0], digests[1])
+	require.Equal(t, string(written[0]), string(written[1]))
 }
 
-// TestWrongPrograms changes the inputs of the image, and requires that no output is left.
-func TestWrongPrograms(t *testing.T) {
+// TestRun_WrongPrograms changes the inputs of the image, and requires that there is no output.
+func TestRun_WrongPrograms(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -138,16 +248,16 @@ func TestWrongPrograms(t *testing.T) {
 		"Missing": {"a program was not built", func(t *testing.T, binaries string) {
 			t.Helper()
 			require.NoError(t, os.Remove(filepath.Join(binaries, "linux-arm64", "mcm-kubevirt")))
-		}, "linux/arm64: read program"},
+		}, "linux/arm64: mcm-kubevirt: read program"},
 		"Architecture": {"GOARCH was not passed on", func(t *testing.T, binaries string) {
 			t.Helper()
 			require.NoError(t, os.RemoveAll(filepath.Join(binaries, "linux-arm64")))
 			require.NoError(t, os.CopyFS(filepath.Join(binaries, "linux-arm64"), os.DirFS(filepath.Join(binaries, "linux-amd64"))))
-		}, "linux/arm64: machine-controller: machine: got EM_X86_64, want EM_AARCH64"},
+		}, "linux/arm64: machine-controller: it was not built with GOARCH=arm64"},
 		"Dynamic": {"a program that needs a loader", func(t *testing.T, binaries string) {
 			t.Helper()
 			require.NoError(t, compile(binaries, "mcm-kubevirt", "amd64", "-buildmode=pie"))
-		}, "mcm-kubevirt: not statically linked: it has a PT_INTERP"},
+		}, "mcm-kubevirt: it was not built with -buildmode=exe"},
 		"Path": {"a program that contains the path of its sources", func(t *testing.T, binaries string) {
 			t.Helper()
 			require.NoError(t, compile(binaries, "mcm-kubevirt", "amd64", "-trimpath=false"))
@@ -166,7 +276,7 @@ func TestWrongPrograms(t *testing.T) {
 		"Script": {"not a program at all", func(t *testing.T, binaries string) {
 			t.Helper()
 			require.NoError(t, os.WriteFile(filepath.Join(binaries, "linux-amd64", "mcm-kubevirt"), []byte("#!/bin/sh\n"), 0o600))
-		}, "mcm-kubevirt: not an ELF file"},
+		}, "mcm-kubevirt: read how it was built"},
 	}
 
 	for name, tc := range tests {
@@ -183,86 +293,20 @@ func TestWrongPrograms(t *testing.T) {
 	}
 }
 
-// TestWrongImages changes the image before it is written.
-func TestWrongImages(t *testing.T) {
-	t.Parallel()
-
-	tests := map[string]struct {
-		change func(t *testing.T, config *v1.ConfigFile)
-		says   string
-	}{
-		"Entrypoint": {func(_ *testing.T, c *v1.ConfigFile) { c.Config.Entrypoint = []string{"/mcm-kubevirt"} }, "entrypoint: got [/mcm-kubevirt]"},
-		"Command":    {func(_ *testing.T, c *v1.ConfigFile) { c.Config.Cmd = []string{"--help"} }, "command: got [--help]"},
-		"User":       {func(_ *testing.T, c *v1.ConfigFile) { c.Config.User = "" }, "user: got , want 65532:65532"},
-		"Folder":     {func(_ *testing.T, c *v1.ConfigFile) { c.Config.WorkingDir = "/home" }, "working directory: got /home"},
-		"Label":      {func(_ *testing.T, c *v1.ConfigFile) { c.Config.Labels["a"] = "b" }, "labels: got map[a:b"},
-		"Time":       {func(_ *testing.T, c *v1.ConfigFile) { c.Created = v1.Time{} }, "created: got 0001"},
-		"Platform":   {func(_ *testing.T, c *v1.ConfigFile) { c.Architecture = "s390x" }, "architecture: got s390x, want amd64"},
-	}
-
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			image, err := platformImage(filepath.Join(built, "linux-amd64"), "amd64", made)
-			require.NoError(t, err)
-
-			config, err := image.ConfigFile()
-			require.NoError(t, err)
-
-			config = config.DeepCopy()
-			tc.change(t, config)
-
-			image, err = mutate.ConfigFile(image, config)
-			require.NoError(t, err)
-
-			require.ErrorContains(t, checkConfig(image, "amd64", made), tc.says)
-		})
-	}
-}
-
-// TestOtherFiles adds a layer, like a base that is not empty.
-func TestOtherFiles(t *testing.T) {
-	t.Parallel()
-
-	image, err := platformImage(filepath.Join(built, "linux-amd64"), "amd64", made)
-	require.NoError(t, err)
-
-	found, err := readFiles(image)
-	require.NoError(t, err)
-	require.NoError(t, checkFiles(t.Context(), platform{architecture: "amd64", files: found}, made))
-
-	header := *found[0].header
-	header.Name = "etc/passwd"
-	more := append(found, file{header: &header}) //nolint:gocritic // Both slices are checked.
-	require.ErrorContains(t, checkFiles(t.Context(), platform{architecture: "amd64", files: more}, made), "files: got [machine-controller mcm-kubevirt etc/passwd]")
-
-	found[1].header.Mode = 0o755
-	found[1].header.Uid = 1000
-	err = checkFiles(t.Context(), platform{architecture: "amd64", files: found}, made)
-	require.ErrorContains(t, err, "mcm-kubevirt: mode: got 755, want 555")
-	require.ErrorContains(t, err, "owner: got 1000:0")
-}
-
-// TestBrokenLayouts requires an error that describes the defect.
-func TestBrokenLayouts(t *testing.T) {
+func TestCheckLayout_BrokenBlob(t *testing.T) {
 	t.Parallel()
 
 	folder := filepath.Join(t.TempDir(), "image")
-	require.NoError(t, run(t.Context(), args(built, folder), t.Output()))
+	digest, err := write(folder, made)
+	require.NoError(t, err)
 
-	other := made
-	other.version = "v1.2.4"
-	_, err := check(t.Context(), folder, other)
-	require.ErrorContains(t, err, "must name one image index, v1.2.4")
+	again, err := write(folder, made)
+	require.NoError(t, err, "an existing layout is replaced")
+	require.Equal(t, digest, again)
 
 	path, err := layout.FromPath(folder)
 	require.NoError(t, err)
-	require.NoError(t, path.AppendIndex(empty.Index))
-	_, err = check(t.Context(), folder, made)
-	require.ErrorContains(t, err, "must name one image index")
-
-	require.NoError(t, run(t.Context(), args(built, folder), t.Output()), "an existing layout is replaced")
+	require.NoError(t, checkLayout(path, digest))
 
 	blobs, err := filepath.Glob(filepath.Join(folder, "blobs", "sha256", "*"))
 	require.NoError(t, err)
@@ -273,11 +317,10 @@ func TestBrokenLayouts(t *testing.T) {
 		}
 	}
 
-	_, err = check(t.Context(), folder, made)
-	require.ErrorContains(t, err, "the layout is broken")
+	require.Error(t, checkLayout(path, digest))
 }
 
-func TestCommandLine(t *testing.T) {
+func TestParse_WrongCommandLine(t *testing.T) {
 	t.Parallel()
 
 	for _, wrong := range [][]string{

@@ -40,6 +40,7 @@ func TestReleasePushesTheCheckedImage(t *testing.T) {
 
 	release := read(t, "../.github/workflows/release.yaml")
 	require.Contains(t, release, "run: make image\n")
+	require.Contains(t, release, "cp bin/image*.spdx.json bin/release/\n")
 	require.Contains(t, release, "make --silent push-image IMAGE=")
 	require.Contains(t, release, `push-image LAYOUT="bin/image-${program%%:*}" IMAGE="$IMAGE/${program#*:}:$GITHUB_REF_NAME"`)
 	require.Contains(t, release, " extension:gardener-extension-provider-kubevirt admission:gardener-extension-admission-kubevirt;")

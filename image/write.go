@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,36 +15,66 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
 // refName is the annotation by which tools such as skopeo find an image in a layout.
 const refName = "org.opencontainers.image.ref.name"
 
-// write creates an OCI layout from the programs in binaries/linux-ARCHITECTURE. It contains one
-// image index, so that a tool that copies "the image" of the layout copies both platforms.
-func write(folder, binaries string, r release) error {
-	index, err := imageIndex(binaries, r)
+// write replaces the layout in a folder, and returns the digest of its image index. The layout
+// contains one index, so that a tool that copies "the image" of the layout copies all platforms. It
+// is either complete or missing.
+func write(folder string, r release) (digest v1.Hash, err error) {
+	index, err := imageIndex(r)
+	if err != nil {
+		return digest, err
+	}
+
+	next := folder + ".new"
+	if err := errors.Join(os.RemoveAll(next), os.RemoveAll(folder)); err != nil {
+		return digest, fmt.Errorf("remove the previous layout: %w", err)
+	}
+
+	path, err := layout.Write(next, empty.Index)
+	if err != nil {
+		return digest, fmt.Errorf("write %s: %w", next, err)
+	}
+
+	if err := path.AppendIndex(index, layout.WithAnnotations(map[string]string{refName: r.version})); err != nil {
+		return digest, fmt.Errorf("write %s: %w", next, err)
+	}
+
+	if digest, err = index.Digest(); err != nil {
+		return digest, fmt.Errorf("compute the digest: %w", err)
+	}
+
+	if err := checkLayout(path, digest); err != nil {
+		return digest, fmt.Errorf("%s is broken: %w", next, err)
+	}
+
+	return digest, os.Rename(next, folder)
+}
+
+// checkLayout reads all of the image, as a client that pushes it does, and recomputes the digests.
+func checkLayout(path layout.Path, digest v1.Hash) error {
+	root, err := path.ImageIndex()
 	if err != nil {
 		return err
 	}
 
-	path, err := layout.Write(folder, empty.Index)
+	index, err := root.ImageIndex(digest)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", folder, err)
+		return err
 	}
 
-	if err := path.AppendIndex(index, layout.WithAnnotations(map[string]string{refName: r.version})); err != nil {
-		return fmt.Errorf("write %s: %w", folder, err)
-	}
-
-	return nil
+	return validate.Index(index)
 }
 
-func imageIndex(binaries string, r release) (v1.ImageIndex, error) {
+func imageIndex(r release) (v1.ImageIndex, error) {
 	var images []mutate.IndexAddendum
 
 	for _, architecture := range r.architectures {
-		image, err := platformImage(filepath.Join(binaries, "linux-"+architecture), architecture, r)
+		image, err := platformImage(filepath.Join(r.binaries, "linux-"+architecture), architecture, r)
 		if err != nil {
 			return nil, fmt.Errorf("linux/%s: %w", architecture, err)
 		}
