@@ -142,6 +142,7 @@ test-unit: ## Run the unit tests.
 	$(GOTEST) $(RACE) -parallel=$(UNIT_PARALLEL) -skip='^$(HOSTILE)$$' $$(go list ./... | grep -v /test/integration)
 	$(GOTEST) -parallel=$(UNIT_PARALLEL) -run='^$(HOSTILE)$$' $$(grep -rlE --include='*_test.go' 'func $(HOSTILE)\(' cmd pkg tools | xargs -n1 dirname | sort -u | sed 's,^,./,')
 	cd image && $(GOTEST) ./...
+	cd schema && $(GOTEST) ./...
 	cd extension && $(GOTEST) $$(go list ./... | grep -v /test/integration)
 
 .PHONY: test-integration
@@ -204,6 +205,7 @@ mutate: ## Change one operator at a time in the packages that changed since BASE
 lint: ## Lint the code, the layout, the API over gRPC and the workflows.
 	$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	cd image && $(GOLANGCI_LINT) run --allow-parallel-runners --config=../.golangci.yml ./...
+	cd schema && $(GOLANGCI_LINT) run --allow-parallel-runners --config=../.golangci.yml ./...
 	cd extension && $(GOLANGCI_LINT) run --allow-parallel-runners --config=../.golangci.yml ./...
 	cd test/integration/provider && $(GOLANGCI_LINT) run --allow-parallel-runners --config=../../../.golangci.yml ./...
 	$(BUF) lint
@@ -218,6 +220,7 @@ vulncheck: ## Check the code that the programs call for known vulnerabilities. N
 format: ## Format the code.
 	$(GOLANGCI_LINT) fmt ./...
 	cd image && $(GOLANGCI_LINT) fmt --config=../.golangci.yml ./...
+	cd schema && $(GOLANGCI_LINT) fmt --config=../.golangci.yml ./...
 	cd extension && $(GOLANGCI_LINT) fmt --config=../.golangci.yml ./...
 	cd test/integration/provider && $(GOLANGCI_LINT) fmt --config=../../../.golangci.yml ./...
 	$(BUF) format -w
@@ -226,18 +229,25 @@ format: ## Format the code.
 tidy: ## Tidy go.mod and go.sum.
 	go mod tidy
 	cd image && go mod tidy
+	cd schema && go mod tidy
 	cd extension && go mod tidy
 	cd test/integration/provider && go mod tidy
 
+.PHONY: reference
+reference: ## Write the API references and the JSON Schemas from the Go types, in seconds.
+	$(CRD_REF_DOCS) --source-path=./api/v1alpha1 --config=docs/api-reference.yaml --output-path=docs/api-reference.md
+	cd extension && $(CRD_REF_DOCS) --source-path=./pkg/apis/kubevirt/v1alpha1 --config=docs/api-reference.yaml --output-path=docs/api-reference.md
+	go run -C schema . --module=.. --package=./api/v1alpha1 --output=../docs/schemas ProviderSpec
+	go run -C schema . --module=../extension --package=./pkg/apis/kubevirt/v1alpha1 --output=../docs/schemas \
+		InfrastructureConfig ControlPlaneConfig WorkerConfig CloudProfileConfig
+
 .PHONY: generate
-generate: ## Generate code, the ProviderSpec's JSON schema, the reference pages, and the golden files.
+generate: reference ## Generate code, the JSON Schemas, the reference pages, and the golden files.
 	$(CONTROLLER_GEN) object paths=./api/v1alpha1/...
 	cd extension && $(CONTROLLER_GEN) object paths=./pkg/apis/...
 	cd extension && $(CONTROLLER_GEN) crd:maxDescLen=0 paths=github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1 output:crd:dir=charts/internal/shoot-crds/generated
-	cd extension && $(CRD_REF_DOCS) --log-level=ERROR --source-path=./pkg/apis/kubevirt/v1alpha1 --config=docs/api-reference.yaml --renderer=markdown --output-path=docs/api-reference.md
 	$(BUF) generate
 	$(GOTEST) ./api/driver/v1 -run '^TestContract$$' -update
-	go run ./api/v1alpha1/internal/reference
 	$(GOTEST) ./pkg/render -run '^TestGolden$$' -update
 
 .PHONY: verify

@@ -3,7 +3,7 @@
 
 GOLANGCI_LINT  := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.11.0
 CONTROLLER_GEN := go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.19.0
-CRD_REF_DOCS   := go run github.com/elastic/crd-ref-docs@v0.2.0
+CRD_REF_DOCS   := go run github.com/elastic/crd-ref-docs@v0.2.0 --log-level=ERROR --renderer=markdown --templates-dir=$(CURDIR)/docs/templates
 BUF            := go run github.com/bufbuild/buf/cmd/buf@v1.60.0
 ACTIONLINT     := go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 CRANE          := go run github.com/google/go-containerregistry/cmd/crane@v0.21.9

@@ -56,8 +56,8 @@ func TestFragmentsAreValid(t *testing.T) {
 	}
 }
 
-// TestFragmentsAreFound requires that each page with YAML is checked. The reference, whose YAML is
-// its minimal MachineClass, and the pages of the extension have tests of their own.
+// TestFragmentsAreFound requires that each page with YAML is checked. The page of the
+// ProviderSpec, whose YAML is the minimal MachineClass, and the pages of the extension have tests of their own.
 func TestFragmentsAreFound(t *testing.T) {
 	t.Parallel()
 
@@ -74,6 +74,18 @@ func TestFragmentsAreFound(t *testing.T) {
 	}
 
 	require.ElementsMatch(t, recipes, with)
+}
+
+// TestProviderSpec_MinimalClass compares the example of provider-spec.md with the manifest, which is tested.
+func TestProviderSpec_MinimalClass(t *testing.T) {
+	t.Parallel()
+
+	page, err := os.ReadFile("provider-spec.md")
+	require.NoError(t, err)
+
+	manifest, err := os.ReadFile("../kubernetes/machineclass/minimal.yaml")
+	require.NoError(t, err)
+	require.Contains(t, string(manifest), fragment.FindStringSubmatch(string(page))[1]+"---\n")
 }
 
 // TestFragmentsCanFail shows that the check rejects an

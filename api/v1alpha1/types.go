@@ -54,14 +54,18 @@ type ProviderSpec struct {
 
 	// Region is the value of the label topology.kubernetes.io/region of the provider nodes that may
 	// run the machine; "default" selects nodes without that label.
+	// +kubebuilder:validation:Required
 	Region string `json:"region"`
 	// Zone is the value of the label topology.kubernetes.io/zone of the provider nodes that may run
 	// the machine; "default" selects nodes without that label.
+	// +kubebuilder:validation:Required
 	Zone string `json:"zone"`
 
 	// Tags become labels of every object of the machine. "mcm.gardener.cloud/cluster" (the shoot's
 	// technical ID, unique per namespace of the provider cluster) and "mcm.gardener.cloud/role" are
 	// required: machines are listed and deleted by them.
+	// +schema:requiredKeys={"mcm.gardener.cloud/cluster","mcm.gardener.cloud/role"}
+	// +kubebuilder:validation:Required
 	Tags map[string]string `json:"tags"`
 
 	// Resources are the requests and limits of the virtual machine's pod, and
@@ -75,6 +79,7 @@ type ProviderSpec struct {
 	Memory *kubevirtv1.Memory `json:"memory,omitempty"`
 
 	// RootVolume is the disk that the machine boots from.
+	// +kubebuilder:validation:Required
 	RootVolume RootVolume `json:"rootVolume"`
 	// AdditionalVolumes are additional disks of the machine.
 	AdditionalVolumes []AdditionalVolume `json:"additionalVolumes,omitempty"`
@@ -93,6 +98,7 @@ type ProviderSpec struct {
 	Networks []Network `json:"networks,omitempty"`
 	// DNSPolicy is the DNS policy of the virtual machine's pod, whose DNS configuration the guest
 	// receives by DHCP. Default: ClusterFirst, which is the provider cluster's DNS.
+	// +kubebuilder:validation:Enum=ClusterFirst;ClusterFirstWithHostNet;Default;None
 	DNSPolicy corev1.DNSPolicy `json:"dnsPolicy,omitempty"`
 	// DNSConfig is merged into the DNS configuration from dnsPolicy.
 	DNSConfig *corev1.PodDNSConfig `json:"dnsConfig,omitempty"`
@@ -109,6 +115,7 @@ type ProviderSpec struct {
 }
 
 // CloudInitType is a data source of cloud-init.
+// +kubebuilder:validation:Enum=NoCloud;ConfigDrive
 type CloudInitType string
 
 const (

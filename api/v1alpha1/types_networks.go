@@ -3,6 +3,7 @@ package v1alpha1
 import kubevirtv1 "kubevirt.io/api/core/v1"
 
 // MACPolicy determines the MAC address of a network interface.
+// +kubebuilder:validation:Enum=Stable
 type MACPolicy string
 
 // MACStable is an address that is derived from the Machine's UID and the network's name. The

@@ -64,6 +64,7 @@ type ObjectMeta struct {
 type VirtualMachineTemplateSpec struct {
 	// RunStrategy determines when KubeVirt restarts the virtual machine. Default: Always; Once with
 	// a container disk.
+	// +kubebuilder:validation:Enum=Always;RerunOnFailure;Once
 	RunStrategy *kubevirtv1.VirtualMachineRunStrategy `json:"runStrategy,omitempty"`
 	// Running is not supported. Use runStrategy.
 	Running *bool `json:"running,omitempty"`

@@ -30,6 +30,7 @@ type DataVolume struct {
 // the provider cluster.
 type AdditionalVolume struct {
 	// Name is the name of the volume and its disk, a DNS label of at most 57 characters.
+	// +kubebuilder:validation:Required
 	Name string `json:"name"`
 	// DataVolume is a CDI DataVolume, created and deleted with the machine. Either dataVolume or
 	// volumeSource is required.

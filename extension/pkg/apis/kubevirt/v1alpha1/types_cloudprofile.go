@@ -21,6 +21,7 @@ type CloudProfileConfig struct {
 	metav1.TypeMeta `json:",inline"`
 
 	// MachineImages map each image and version of spec.machineImages to the source of its disk.
+	// +optional
 	MachineImages []MachineImages `json:"machineImages"`
 	// MachineTypes extend machine types of spec.machineTypes.
 	MachineTypes []MachineType `json:"machineTypes,omitempty"`
@@ -31,6 +32,7 @@ type CloudProfileConfig struct {
 	// InfrastructureConfig; with an empty list ([]), they can use none. Machines that already use a network
 	// keep it. Default: Shoots can use each network that their account may read. A network of another
 	// shoot can never be used.
+	// +optional
 	SharedNetworks []OfferedNetwork `json:"sharedNetworks,omitzero"`
 }
 
@@ -143,8 +145,10 @@ type VolumeClass struct {
 	// Default makes the StorageClass the default of the shoots. At most one class can be the default.
 	Default bool `json:"default,omitempty"`
 	// ReclaimPolicy is the reclaim policy of the StorageClass. Default: Delete.
+	// +kubebuilder:validation:Enum=Delete;Retain
 	ReclaimPolicy corev1.PersistentVolumeReclaimPolicy `json:"reclaimPolicy,omitempty"`
 	// VolumeBindingMode is the binding mode of the StorageClass. Default: WaitForFirstConsumer.
+	// +kubebuilder:validation:Enum=Immediate;WaitForFirstConsumer
 	VolumeBindingMode storagev1.VolumeBindingMode `json:"volumeBindingMode,omitempty"`
 	// Zones are the zones whose machines can attach volumes of this class. Pods are scheduled to one
 	// of these zones when their volume is created, and stay in them: the PersistentVolume has a node

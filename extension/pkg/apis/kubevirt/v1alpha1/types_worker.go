@@ -34,6 +34,7 @@ type WorkerConfig struct {
 	OvercommitGuestOverhead bool `json:"overcommitGuestOverhead,omitempty"`
 	// DNSPolicy is the DNS policy of the virtual machine's pod, whose DNS configuration the guest
 	// receives by DHCP. Default: ClusterFirst, which is the provider cluster's DNS.
+	// +kubebuilder:validation:Enum=ClusterFirst;ClusterFirstWithHostNet;Default;None
 	DNSPolicy corev1.DNSPolicy `json:"dnsPolicy,omitempty"`
 	// DNSConfig is merged into the DNS configuration from dnsPolicy.
 	DNSConfig *corev1.PodDNSConfig `json:"dnsConfig,omitempty"`
