@@ -242,13 +242,18 @@ reference: ## Write the API references and the JSON Schemas from the Go types, i
 		InfrastructureConfig ControlPlaneConfig WorkerConfig CloudProfileConfig
 
 .PHONY: generate
-generate: reference ## Generate code, the JSON Schemas, the reference pages, and the golden files.
+generate: reference ## Generate code, the JSON Schemas, the reference pages, the tables of other pages, and the golden files.
 	$(CONTROLLER_GEN) object paths=./api/v1alpha1/...
 	cd extension && $(CONTROLLER_GEN) object paths=./pkg/apis/...
 	cd extension && $(CONTROLLER_GEN) crd:maxDescLen=0 paths=github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1 output:crd:dir=charts/internal/shoot-crds/generated
 	$(BUF) generate
 	$(GOTEST) ./api/driver/v1 -run '^TestContract$$' -update
 	$(GOTEST) ./pkg/render -run '^TestGolden$$' -update
+	@# One test at a time, since several write tables of one page.
+	for module in . extension; do cd '$(CURDIR)'/$$module && \
+		$(GOTEST) $$(grep -rl --include='*_test.go' 'kubevirt/test/docs"' . | grep -v '^./extension/' | xargs -n1 dirname | sort -u) \
+			-p=1 -parallel=1 -run='InDocs$$' -update-docs; \
+	done
 
 .PHONY: verify
 verify: ## Run the checks of CI: tidy, generate, format, lint, image (of this architecture) and test. Fails if that changed a file.

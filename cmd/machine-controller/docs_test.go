@@ -8,7 +8,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/docs"
 )
 
-func TestFlagsAreDocumented(t *testing.T) {
+func TestOptions_FlagsInDocs(t *testing.T) {
 	t.Parallel()
 
 	o, all, remote := newOptions(), pflag.NewFlagSet("all", pflag.ContinueOnError), pflag.NewFlagSet("remote", pflag.ContinueOnError)

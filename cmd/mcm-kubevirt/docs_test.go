@@ -10,7 +10,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/docs"
 )
 
-func TestServeFlagsAreDocumented(t *testing.T) {
+func TestServeOptions_FlagsInDocs(t *testing.T) {
 	t.Parallel()
 
 	all, others, own := pflag.NewFlagSet("all", pflag.ContinueOnError), pflag.NewFlagSet("others", pflag.ContinueOnError), pflag.NewFlagSet("own", pflag.ContinueOnError)

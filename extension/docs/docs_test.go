@@ -12,6 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// The pages with generated tables, relative to the root of the repository.
+const (
+	deploymentPage      = "extension/docs/deployment.md"
+	troubleshootingPage = "extension/docs/troubleshooting.md"
+)
+
 // TestNamedTests requires that the tests exist that the pages name.
 func TestNamedTests(t *testing.T) {
 	t.Parallel()

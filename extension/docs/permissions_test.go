@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"regexp"
 	"strings"
 	"testing"
 
@@ -12,31 +11,31 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/charts"
+	tables "github.com/gardener/machine-controller-manager-provider-kubevirt/test/docs"
 )
 
-// TestPermissionsOfTheAdmission requires the tables of deployment.md to name each permission of the
-// admission, and whether it is one for all objects of a kind.
-func TestPermissionsOfTheAdmission(t *testing.T) {
+// TestPermissionsOfTheAdmission_InDocs writes the permissions of the admission, and whether each is one for all
+// objects of a kind.
+func TestPermissionsOfTheAdmission_InDocs(t *testing.T) {
 	t.Parallel()
 
-	rows := map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| (`.+?) \\| (.+?) \\| (.+?) \\|").FindAllStringSubmatch(
-		sectionsOf(content(t, "deployment.md"))["Permissions of the admission"], -1,
-	) {
-		rows[strings.Join(row[1:], " | ")] = true
-	}
+	for table, chart := range map[string]string{
+		"permissions in the runtime cluster":        charts.AdmissionRuntimePath,
+		"permissions in the virtual garden cluster": charts.AdmissionApplicationPath,
+	} {
+		var rows [][]string
 
-	granted := map[string]bool{}
-	for _, rule := range append(rulesOf(t, charts.AdmissionRuntimePath), rulesOf(t, charts.AdmissionApplicationPath)...) {
-		objects := "all"
-		if len(rule.ResourceNames) > 0 {
-			objects = "its own"
+		for _, rule := range rulesOf(t, chart) {
+			objects := "all"
+			if len(rule.ResourceNames) > 0 {
+				objects = "its own"
+			}
+
+			rows = append(rows, []string{"`" + strings.Join(rule.Resources, "`, `") + "`", strings.Join(rule.Verbs, ", "), objects, tables.Kept})
 		}
 
-		granted["`"+strings.Join(rule.Resources, "`, `")+"` | "+strings.Join(rule.Verbs, ", ")+" | "+objects] = true
+		tables.RequireTable(t, deploymentPage, table, []string{"resource", "verbs", "objects", "purpose"}, rows)
 	}
-
-	require.Equal(t, granted, rows)
 }
 
 // rulesOf returns the rules of the Role or ClusterRole of a chart.

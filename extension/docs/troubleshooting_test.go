@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/reasons"
+	tables "github.com/gardener/machine-controller-manager-provider-kubevirt/test/docs"
 )
 
 var (
@@ -18,39 +19,21 @@ var (
 	verb = regexp.MustCompile(`%[svqd]`)
 )
 
-// TestTroubleshooting requires a section for each error code, with a table of exactly its tokens and their remedies.
-func TestTroubleshooting(t *testing.T) {
+// TestFailures_RemediesInDocs writes a table for each error code: its tokens and their remedies.
+func TestFailures_RemediesInDocs(t *testing.T) {
 	t.Parallel()
 
 	sections := sectionsOf(content(t, "troubleshooting.md"))
 
-	want := map[string][]string{}
+	rows := map[string][][]string{}
 	for _, f := range reasons.Failures() {
-		want[f.Code] = append(want[f.Code], rowOf(f))
+		rows[f.Code] = append(rows[f.Code], []string{"`" + f.Token + "`", f.Remedy.Shoot, f.Remedy.CloudProfile, f.Remedy.Provider, f.Remedy.Seed})
 	}
 
-	for code, rows := range want {
+	for code, rows := range rows {
 		require.Contains(t, sections, code)
-
-		_, table, found := strings.Cut(sections[code], tokensHeader)
-		require.True(t, found, code)
-
-		table, _, _ = strings.Cut(table, "\n\n")
-		require.Equal(t, strings.Join(rows, "\n"), strings.TrimSpace(table), code)
+		tables.RequireTable(t, troubleshootingPage, code, []string{"token", "Shoot", "CloudProfile", "provider cluster", "seed"}, rows)
 	}
-}
-
-// tokensHeader is the header of a table of tokens.
-const tokensHeader = "| token | Shoot | CloudProfile | provider cluster | seed |\n|---|---|---|---|---|\n"
-
-// rowOf returns the row of a failure.
-func rowOf(f reasons.Failure) string {
-	row := "|"
-	for _, cell := range []string{"`" + f.Token + "`", f.Remedy.Shoot, f.Remedy.CloudProfile, f.Remedy.Provider, f.Remedy.Seed} {
-		row += strings.TrimRight(" "+cell, " ") + " |"
-	}
-
-	return row
 }
 
 // sectionsOf returns the sections of a page by their headings.
@@ -81,7 +64,7 @@ func TestMessages(t *testing.T) {
 			continue
 		}
 
-		text, _, _ = strings.Cut(text, tokensHeader)
+		text, _, _ = strings.Cut(text, "<!-- BEGIN generated ")
 
 		for _, row := range message.FindAllStringSubmatch(text, -1) {
 			for _, part := range strings.Split(row[1], "…") {

@@ -9,7 +9,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/docs"
 )
 
-func TestFlagsAreDocumented(t *testing.T) {
+func TestAddFlags_FlagsInDocs(t *testing.T) {
 	t.Parallel()
 
 	flags := pflag.NewFlagSet("driver", pflag.ContinueOnError)

@@ -2,8 +2,10 @@ package kubevirt
 
 import (
 	"cmp"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,42 +16,34 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/reasons"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/diagnose"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/docs"
 )
 
-// tokenRow matches a row of docs/troubleshooting.md: its token, and the last two of its columns.
-var tokenRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\|.+\\| (\\w+) \\| (\\w+) \\|$")
-
-// retryRow matches a row of its table of retries: a machine code, and when it is tried again after
-// each kind of call.
-var retryRow = regexp.MustCompile(`(?m)^\| (\w+) \| ([\w ]+) \| ([\w ]+) \| ([\w ]+) \|$`)
-
-// TestTroubleshootingTellsTheRetries compares the page with the code.
-func TestTroubleshootingTellsTheRetries(t *testing.T) {
+// TestMeanings_RetriesInDocs writes the table of retries: when MCM calls again, by machine code.
+func TestMeanings_RetriesInDocs(t *testing.T) {
 	t.Parallel()
 
-	page, err := os.ReadFile("../../docs/troubleshooting.md")
-	require.NoError(t, err)
-
-	want := map[string]retry{unknown.code.String(): unknown.retry}
-	for _, m := range meanings {
-		want[m.code.String()] = m.retry
+	periods := map[machineutils.RetryPeriod]string{
+		0: "at once", machineutils.ShortRetry: "5 s", machineutils.MediumRetry: "3 min", machineutils.LongRetry: "10 min",
 	}
 
-	periods := map[string]machineutils.RetryPeriod{
-		"at once": 0, "5 s": machineutils.ShortRetry, "3 min": machineutils.MediumRetry, "10 min": machineutils.LongRetry,
-	}
+	rows := map[string][]string{}
 
-	got := map[string]retry{}
+	for _, m := range append(slices.Clone(meanings), unknown) {
+		code := m.code.String()
+		row := []string{code, periods[m.retry.create], periods[m.retry.initialize], periods[m.retry.remove]}
+		require.NotContains(t, row, "", "a period without a text")
 
-	for _, row := range retryRow.FindAllStringSubmatch(string(page), -1) {
-		for _, period := range row[2:] {
-			require.Contains(t, periods, period, row[1])
+		if rows[code] != nil {
+			require.Equal(t, rows[code], row, "the table has one row per code")
 		}
 
-		got[row[1]] = retry{create: periods[row[2]], initialize: periods[row[3]], remove: periods[row[4]]}
+		rows[code] = row
 	}
 
-	require.Equal(t, want, got)
+	docs.RequireTable(t, "docs/troubleshooting.md", "retries",
+		[]string{"machine code", "after GetMachineStatus or CreateMachine", "after InitializeMachine", "after DeleteMachine"},
+		slices.SortedFunc(maps.Values(rows), slices.Compare))
 }
 
 // remedyRow matches a row of docs/troubleshooting.md: its token and its remedy.
@@ -76,13 +70,9 @@ func TestTroubleshootingHasTheRemedies(t *testing.T) {
 	require.Equal(t, want, remedies)
 }
 
-// TestTroubleshootingIsComplete compares the page with the code: each token has its row, with its
-// code, and each row its token.
-func TestTroubleshootingIsComplete(t *testing.T) {
+// TestReasons_CodesInDocs writes the codes into the tables of tokens: each token of the code has one row.
+func TestReasons_CodesInDocs(t *testing.T) {
 	t.Parallel()
-
-	page, err := os.ReadFile("../../docs/troubleshooting.md")
-	require.NoError(t, err)
 
 	codes := map[string]string{
 		unknown.reason: unknown.code.String(), driverrpc.TokenUnavailable: machinecodes.Unavailable.String(),
@@ -108,14 +98,28 @@ func TestTroubleshootingIsComplete(t *testing.T) {
 		}
 	}
 
-	for _, row := range tokenRow.FindAllStringSubmatch(string(page), -1) {
-		token, code := row[1], row[2]
+	for _, section := range []string{
+		"Capacity and quota",
+		"Refused creations",
+		"Objects that KubeVirt cannot create",
+		"Volumes and images",
+		"Machines that do not start",
+		"Machines that cannot leave their node",
+		"In the control cluster",
+		"Between the machine controller, the driver and the provider cluster",
+	} {
+		var rows [][]string
 
-		require.Contains(t, codes, token, "the page has a token, or has it twice, that the code does not have")
-		require.Equal(t, codes[token], code, token)
-		require.Equal(t, cmp.Or(gardener[token], "none"), row[3], token)
-		delete(codes, token)
-		delete(gardener, token)
+		for _, key := range docs.Keys(t, "docs/troubleshooting.md", section) {
+			token := strings.Trim(key, "`")
+			require.Contains(t, codes, token, "the page has a token, or has it twice, that the code does not have")
+			rows = append(rows, []string{key, docs.Kept, docs.Kept, docs.Kept, codes[token], cmp.Or(gardener[token], "none")})
+			delete(codes, token)
+			delete(gardener, token)
+		}
+
+		docs.RequireTable(t, "docs/troubleshooting.md", section,
+			[]string{"token", "meaning", "where to look", "remedy", "machine code", "Gardener code"}, rows)
 	}
 
 	require.Empty(t, gardener, "tokens of api/reasons that the page does not have")
