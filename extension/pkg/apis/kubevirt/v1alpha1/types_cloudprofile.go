@@ -47,8 +47,10 @@ type OfferedNetwork struct {
 // MachineImages are the versions of one image.
 type MachineImages struct {
 	// Name is the name of the image in spec.machineImages.
+	// +kubebuilder:validation:Required
 	Name string `json:"name"`
 	// Versions are the versions of the image.
+	// +kubebuilder:validation:Required
 	Versions []MachineImageVersion `json:"versions"`
 }
 
@@ -56,6 +58,7 @@ type MachineImages struct {
 // CloudProfile with spec.machineCapabilities, capabilityFlavors.
 type MachineImageVersion struct {
 	// Version is the version in spec.machineImages.
+	// +kubebuilder:validation:Required
 	Version string `json:"version"`
 
 	ImageSource `json:",inline"`
@@ -105,6 +108,7 @@ type ImageSource struct {
 // MachineType extends a machine type of the CloudProfile.
 type MachineType struct {
 	// Name is the name of the machine type in spec.machineTypes.
+	// +kubebuilder:validation:Required
 	Name string `json:"name"`
 	// Limits are the resource limits of the virtual machine's pod. Default: none. The requests are
 	// the CPU and memory of the machine type.
@@ -134,6 +138,7 @@ type ResourcesLimits struct {
 // spec.volumeTypes[].class names; volumes of pods use a class with exposeAs.
 type VolumeClass struct {
 	// Name is the name of the storage class in the provider cluster.
+	// +kubebuilder:validation:Required
 	Name string `json:"name"`
 	// Encrypted is set if the storage encrypts the volumes of the class. Volumes of worker pools
 	// with encrypted: true need such a class.

@@ -36,6 +36,7 @@ type NetworksConfig struct {
 // SharedNetwork refers to a NetworkAttachmentDefinition of the provider cluster.
 type SharedNetwork struct {
 	// Name is the name of the NetworkAttachmentDefinition.
+	// +kubebuilder:validation:Required
 	Name string `json:"name"`
 	// Namespace is its namespace. Default: the namespace of the machines.
 	Namespace string `json:"namespace,omitempty"`
@@ -47,8 +48,10 @@ type SharedNetwork struct {
 type TenantNetwork struct {
 	// Name is the name of the network, unique in the shoot. The NetworkAttachmentDefinition is named
 	// after the shoot's technical ID and this name.
+	// +kubebuilder:validation:Required
 	Name string `json:"name"`
 	// Config is the CNI configuration of the network, in JSON.
+	// +kubebuilder:validation:Required
 	Config string `json:"config"`
 	// Default makes this network the machines' primary network instead of the pod network of the
 	// provider cluster. At most one network can be the default.
@@ -104,6 +107,7 @@ type InfrastructureStatus struct {
 // NetworkStatus is a network of a shoot's machines.
 type NetworkStatus struct {
 	// Name is the NetworkAttachmentDefinition, as "name" or "namespace/name".
+	// +kubebuilder:validation:Required
 	Name string `json:"name"`
 	// Default is set if the network replaces the pod network of the provider cluster.
 	Default bool `json:"default,omitempty"`
@@ -128,8 +132,10 @@ type InfrastructureState struct {
 // NetworkState is the content for which the checksum of a network was determined.
 type NetworkState struct {
 	// Name is the name of the network in the status.
+	// +kubebuilder:validation:Required
 	Name string `json:"name"`
 	// SHA is the checksum of the network in the status. It is kept while the content is the same.
+	// +kubebuilder:validation:Required
 	SHA string `json:"sha"`
 	// ContentSHA is the SHA-256 checksum of the CNI configuration as JSON with sorted fields and without
 	// white space, in hexadecimal digits.

@@ -63,8 +63,10 @@ type WorkerStatus struct {
 // MachineImage is an image of a worker pool.
 type MachineImage struct {
 	// Name is the name of the image in the CloudProfile.
+	// +kubebuilder:validation:Required
 	Name string `json:"name"`
 	// Version is the version of the image in the CloudProfile.
+	// +kubebuilder:validation:Required
 	Version string `json:"version"`
 	// SourceURL is the address of the disk image. The archived extension wrote only this field.
 	SourceURL string `json:"sourceUrl,omitempty"`
