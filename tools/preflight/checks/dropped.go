@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -75,12 +76,7 @@ func compareFields(path string, sent, have map[string]any) []difference {
 			continue
 		}
 
-		at := name
-		if path != "" {
-			at = path + "." + name
-		}
-
-		list = append(list, compare(at, sent[name], have[name])...)
+		list = append(list, compare(strings.TrimPrefix(path+"."+name, "."), sent[name], have[name])...)
 	}
 
 	return list

@@ -24,6 +24,14 @@ const (
 	anonymous = "system:anonymous"
 )
 
+// Credentials is a kubeconfig and its origin.
+type Credentials struct {
+	// Kubeconfig is untrusted.
+	Kubeconfig []byte
+	// From is the origin of the kubeconfig.
+	From string
+}
+
 // logins are the identities that have logged in.
 type logins struct {
 	// identities are those of all kubeconfigs, including those that cannot log in.
@@ -35,8 +43,8 @@ type logins struct {
 	namespace string
 }
 
-// logIn logs in the identities of both kubeconfigs.
-func logIn(ctx context.Context, in *Input) (*logins, []Result) {
+// logIn logs in the identities of both kubeconfigs, either of which may be nil.
+func logIn(ctx context.Context, driver, admin *Credentials, now time.Time) (*logins, []Result) {
 	var results []Result
 
 	l := &logins{}
@@ -46,14 +54,14 @@ func logIn(ctx context.Context, in *Input) (*logins, []Result) {
 	for _, by := range []struct {
 		name string
 		*Credentials
-	}{{Driver, in.Driver}, {Admin, in.Admin}} {
+	}{{Driver, driver}, {Admin, admin}} {
 		if by.Credentials == nil {
 			continue
 		}
 
 		r := &reader{Identity: Identity{Name: by.name, From: by.From}}
 		all[r.Name] = r
-		login, ok := r.logIn(ctx, clients, by.Kubeconfig, in.Now)
+		login, ok := r.logIn(ctx, clients, by.Kubeconfig, now)
 		results = append(results, login...)
 		l.add(r)
 
@@ -62,7 +70,7 @@ func logIn(ctx context.Context, in *Input) (*logins, []Result) {
 		}
 
 		l.viewer = r
-		if r.Name == Driver || in.Driver == nil {
+		if r.Name == Driver || driver == nil {
 			l.driver = r
 		}
 	}

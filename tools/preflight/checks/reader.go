@@ -49,6 +49,25 @@ const (
 	maxCached = 200
 )
 
+// Identity is a user of the provider cluster that sends requests.
+type Identity struct {
+	// Name is Driver or Admin.
+	Name string `json:"name"`
+	// From is the origin of its kubeconfig.
+	From string `json:"from"`
+	// Server is the API server in the kubeconfig. The same server may have several names.
+	Server string `json:"server,omitempty"`
+	// User is its user name in the provider cluster; empty if the server does not return it.
+	User string `json:"user,omitempty"`
+}
+
+const (
+	// Driver is the identity whose permissions are checked, and which creates machines.
+	Driver = "driver"
+	// Admin is the identity that reads objects which the driver does not need to see.
+	Admin = "admin"
+)
+
 // errNotInstalled means that the API server does not know the type, or that the one object that
 // represents the installation does not exist.
 var errNotInstalled = errors.New("not installed")
@@ -278,11 +297,8 @@ func (r *reader) allows(ctx context.Context, permission *authorizationv1.Resourc
 	answer, err := review(ctx, r.clients.Kubernetes.AuthorizationV1().SelfSubjectAccessReviews().Create, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: permission},
 	})
-	if err != nil {
-		return false, err
-	}
 
-	return answer.Status.Allowed, nil
+	return err == nil && answer.Status.Allowed, err
 }
 
 // reviewAccess reviews a permission of another account.

@@ -36,6 +36,14 @@ func TestClass_References(t *testing.T) {
 		"NodePull": {
 			reason: "CDI ignores the Secret", vm: `{"spec":{"dataVolumeTemplates":[{"spec":{"source":{"registry":{"url":"u","pullMethod":"node","secretRef":"s"}}}}],"template":{"spec":{}}}}`,
 		},
+		"VDDK": {
+			reason: "all sources have the same fields",
+			vm:     `{"spec":{"dataVolumeTemplates":[{"spec":{"source":{"vddk":{"url":"u","secretRef":"s","certConfigMap":"c"}}}}],"template":{"spec":{}}}}`,
+			want:   []string{"Secret machines/s", "ConfigMap machines/c"},
+		},
+		"Blank": {
+			reason: "no source is external", vm: `{"spec":{"dataVolumeTemplates":[{"spec":{"source":{"blank":{}}}}],"template":{"spec":{}}}}`,
+		},
 		"Repeated": {
 			reason: "several disks share a Secret",
 			vm: `{"spec":{"dataVolumeTemplates":[{"spec":{"source":{"s3":{"url":"u","secretRef":"s"}}}},` +

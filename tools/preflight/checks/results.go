@@ -56,25 +56,6 @@ type Report struct {
 	Results    []Result   `json:"results"`
 }
 
-// Identity is a user of the provider cluster that sends requests.
-type Identity struct {
-	// Name is Driver or Admin.
-	Name string `json:"name"`
-	// From is the origin of its kubeconfig.
-	From string `json:"from"`
-	// Server is the API server in the kubeconfig. The same server may have several names.
-	Server string `json:"server,omitempty"`
-	// User is its user name in the provider cluster; empty if the server does not return it.
-	User string `json:"user,omitempty"`
-}
-
-const (
-	// Driver is the identity whose permissions are checked, and which creates machines.
-	Driver = "driver"
-	// Admin is the identity that reads objects which the driver does not need to see.
-	Admin = "admin"
-)
-
 // subject is the item that a check is about, usually a kind and a name. It creates the results of
 // the check and sanitizes their texts, since those of classes, kubeconfigs and provider clusters
 // are untrusted.

@@ -17,14 +17,6 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
-// Credentials is a kubeconfig and its origin.
-type Credentials struct {
-	// Kubeconfig is untrusted.
-	Kubeconfig []byte
-	// From is the origin of the kubeconfig.
-	From string
-}
-
 // Input specifies the scope of the checks. At least one of the credentials is required.
 type Input struct {
 	// Driver holds the driver's own credentials. Without them, Admin stands in for the driver.
@@ -49,7 +41,7 @@ func Run(ctx context.Context, in *Input) *Report {
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
 
-	l, results := logIn(ctx, in)
+	l, results := logIn(ctx, in.Driver, in.Admin, in.Now)
 	if l.viewer == nil {
 		return &Report{Identities: l.identities, Results: results}
 	}

@@ -85,11 +85,10 @@ func terms(in diagnose.Topology, without, valueOf func(string) string, separator
 
 // topologiesOf returns the regions and zones of the nodes.
 func topologiesOf(nodes []corev1.Node) []string {
-	var known []string
-
+	known := make([]string, len(nodes))
 	for i := range nodes {
 		of := diagnose.TopologyOfNode(nodes[i].Labels)
-		known = append(known, of.Region+"/"+of.Zone)
+		known[i] = of.Region + "/" + of.Zone
 	}
 
 	slices.Sort(known)
