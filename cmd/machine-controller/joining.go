@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/phases"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/records"
 )
 
 // resyncPeriod is the interval at which unchanged Machines in memory are processed again.
@@ -22,7 +22,13 @@ const resyncPeriod = 5 * time.Minute
 // the driver. It watches Machines in the control cluster, and caches only their names, UIDs and
 // phases.
 type joining struct {
-	tracker *phases.Tracker
+	phases *records.Phases[records.Progress]
+}
+
+func newJoining() *joining {
+	store := records.NewStore[records.Progress](clock.RealClock{}, records.Retention)
+
+	return &joining{phases: records.NewPhases(store, func(p *records.Progress) *records.Progress { return p }, records.Joined)}
 }
 
 // measureJoining registers the measurement, and returns the function that runs it.
@@ -32,8 +38,8 @@ func measureJoining(control *controlCluster) (run func(context.Context), err err
 		return nil, err
 	}
 
-	j := &joining{tracker: phases.NewTracker(clock.RealClock{}, phases.Joined)}
-	if err := prometheus.Register(j.tracker); err != nil {
+	j := newJoining()
+	if err := prometheus.Register(j.phases); err != nil {
 		return nil, fmt.Errorf("register the phases of machines: %w", err)
 	}
 
@@ -83,15 +89,15 @@ func (j *joining) OnUpdate(before, now any) {
 
 	switch status := machine.Status.CurrentStatus; status.Phase {
 	case machinev1alpha1.MachinePending:
-		j.tracker.SetWaiting(machine.UID, phases.Joined, status.LastUpdateTime.Time)
+		j.phases.SetWaiting(machine.UID, records.Joined, status.LastUpdateTime.Time)
 	case machinev1alpha1.MachineRunning:
 		if old, ok := before.(*machinev1alpha1.Machine); ok && old.UID == machine.UID && old.Status.CurrentStatus.Phase == machinev1alpha1.MachinePending {
-			j.tracker.Done(machine.UID, map[phases.Phase]time.Duration{
-				phases.Joined: status.LastUpdateTime.Sub(old.Status.CurrentStatus.LastUpdateTime.Time),
+			j.phases.Done(machine.UID, map[records.Phase]time.Duration{
+				records.Joined: status.LastUpdateTime.Sub(old.Status.CurrentStatus.LastUpdateTime.Time),
 			})
 		}
 	default:
-		j.tracker.Forget(machine.UID)
+		j.phases.Forget(machine.UID)
 	}
 }
 
@@ -102,6 +108,6 @@ func (j *joining) OnDelete(object any) {
 	}
 
 	if machine, ok := object.(*machinev1alpha1.Machine); ok {
-		j.tracker.Forget(machine.UID)
+		j.phases.Forget(machine.UID)
 	}
 }

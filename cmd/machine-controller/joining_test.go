@@ -14,9 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/phases"
 )
 
 var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -88,11 +85,11 @@ func TestJoining(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			j := &joining{tracker: phases.NewTracker(clock.RealClock{}, phases.Joined)}
+			j := newJoining()
 			tc.happen(j)
 
 			registry := prometheus.NewPedanticRegistry()
-			require.NoError(t, registry.Register(j.tracker))
+			require.NoError(t, registry.Register(j.phases))
 
 			families, err := registry.Gather()
 			require.NoError(t, err)

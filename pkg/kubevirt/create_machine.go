@@ -41,7 +41,7 @@ func (p *MachinePlugin) CreateMachine(
 
 	p.notifyObservers(req.MachineClass, secret)
 
-	in.Report = p.journal.reportFor(req.Machine)
+	in.Report = p.reportFor(req.Machine)
 
 	machine, err := p.spi.CreateMachine(ctx, in)
 	if err != nil {

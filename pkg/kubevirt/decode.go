@@ -28,7 +28,7 @@ func (p *MachinePlugin) decodeObserve(
 		HasProviderID:   machine.Spec.ProviderID != "",
 		Recorded:        machineclass.RecordedAddress(machine),
 		CreationTimeout: p.creationTimeout(machine),
-		Report:          p.journal.reportFor(machine),
+		Report:          p.reportFor(machine),
 	}, nil
 }
 

@@ -44,7 +44,7 @@ func (p *MachinePlugin) RegisterMetrics(r prometheus.Registerer) error {
 		metrics.DriverAPIRequestDuration.WithLabelValues(machineclass.Provider, operation)
 	}
 
-	if err := errors.Join(r.Register(p.phases), r.Register(p.missing)); err != nil {
+	if err := errors.Join(r.Register(p.phases), r.Register(missing{p.records})); err != nil {
 		return fmt.Errorf("register the metrics of machines: %w", err)
 	}
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/phases"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/records"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -23,10 +23,10 @@ func (p *MachinePlugin) measure(machine *v1alpha1.Machine, observed *spi.Machine
 	case machine.DeletionTimestamp != nil:
 		p.phases.Forget(machine.UID)
 	case errors.Is(err, spi.ErrNotFound):
-		p.phases.SetWaiting(machine.UID, phases.Accepted, machine.CreationTimestamp.Time)
+		p.phases.SetWaiting(machine.UID, records.Accepted, machine.CreationTimestamp.Time)
 	case errors.Is(err, spi.ErrUninitialized) && observed != nil:
-		next := nextPhase(observed.Reached)
-		p.phases.SetWaiting(machine.UID, next.phase, next.since)
+		phase, since := nextPhase(observed.Reached)
+		p.phases.SetWaiting(machine.UID, phase, since)
 	case err == nil && observed != nil:
 		p.finishPhases(machine, observed.Reached)
 	}
@@ -44,18 +44,18 @@ func (p *MachinePlugin) finishPhases(machine *v1alpha1.Machine, reached spi.Reac
 }
 
 // phaseDurations returns the durations of the phases whose beginning and end are known.
-func phaseDurations(machine *v1alpha1.Machine, reached spi.Reached) map[phases.Phase]time.Duration {
-	took := map[phases.Phase]time.Duration{}
+func phaseDurations(machine *v1alpha1.Machine, reached spi.Reached) map[records.Phase]time.Duration {
+	took := map[records.Phase]time.Duration{}
 	since := machine.CreationTimestamp.Time
 
 	for _, step := range []struct {
-		phase phases.Phase
+		phase records.Phase
 		until time.Time
 	}{
-		{phases.Accepted, reached.Created},
-		{phases.Image, reached.Disks},
-		{phases.Scheduled, reached.Scheduled},
-		{phases.Running, reached.Running},
+		{records.Accepted, reached.Created},
+		{records.Image, reached.Disks},
+		{records.Scheduled, reached.Scheduled},
+		{records.Running, reached.Running},
 	} {
 		if !since.IsZero() && !step.until.IsZero() {
 			took[step.phase] = step.until.Sub(since)
@@ -67,17 +67,11 @@ func phaseDurations(machine *v1alpha1.Machine, reached spi.Reached) map[phases.P
 	return took
 }
 
-// currentPhase is the phase of a machine, and when it began.
-type currentPhase struct {
-	phase phases.Phase
-	since time.Time
-}
-
-// nextPhase returns the phase of a machine that is not scheduled yet.
-func nextPhase(reached spi.Reached) currentPhase {
+// nextPhase returns the phase of a machine that is not scheduled yet, and when it began.
+func nextPhase(reached spi.Reached) (phase records.Phase, since time.Time) {
 	if reached.Disks.IsZero() {
-		return currentPhase{phases.Image, reached.Created}
+		return records.Image, reached.Created
 	}
 
-	return currentPhase{phases.Scheduled, reached.Disks}
+	return records.Scheduled, reached.Disks
 }

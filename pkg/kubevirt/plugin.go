@@ -6,6 +6,7 @@ package kubevirt
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -15,7 +16,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/phases"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/records"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -49,22 +50,23 @@ type MachinePlugin struct {
 	spi     spi.PluginSPI
 	options Options
 	calls   *calls
-	journal *journal
-	phases  *phases.Tracker
-	missing *missing
+	records *records.Store[record]
+	phases  *records.Phases[record]
 }
 
 var _ driver.Driver = (*MachinePlugin)(nil)
 
 // New returns the plugin in front of a PluginSPI.
 func New(s spi.PluginSPI, options Options) *MachinePlugin {
+	store := records.NewStore[record](clock.RealClock{}, records.Retention)
+
 	return &MachinePlugin{
 		spi:     s,
 		options: options,
 		calls:   newCalls(),
-		journal: newJournal(options.Events),
-		missing: newMissing(clock.RealClock{}),
-		phases:  phases.NewTracker(clock.RealClock{}, phases.Accepted, phases.Image, phases.Scheduled, phases.Running),
+		records: store,
+		phases: records.NewPhases(store, func(r *record) *records.Progress { return &r.progress },
+			records.Accepted, records.Image, records.Scheduled, records.Running),
 	}
 }
 
@@ -88,11 +90,11 @@ func (p *MachinePlugin) begin(
 
 		cancelled := isCancelled(ctx, err)
 		if err != nil && !cancelled {
-			p.journal.failed(machine, err, source)
+			p.recordFailure(machine, err, source)
 		}
 
 		if !cancelled {
-			p.missing.record(machine, err)
+			p.remember(machine, func(r *record) { r.missing = errors.Is(err, spi.ErrAddressChanged) })
 		}
 
 		err = statusFrom(err, source)

@@ -39,7 +39,7 @@ func (s *teller) InitializeMachine(_ context.Context, in *spi.ObserveMachineInpu
 	return machine, nil
 }
 
-func TestProgressBecomesEventsOnce(t *testing.T) {
+func TestReportFor_Once(t *testing.T) {
 	t.Parallel()
 
 	r, written := validRequest(), &notes{}
@@ -56,7 +56,7 @@ func TestProgressBecomesEventsOnce(t *testing.T) {
 	require.Equal(t, notes{"m Normal Provisioning a", "m Normal Scheduled b(c)", "m Normal Provisioning a"}, *written, "a repeated Event is not recorded")
 }
 
-func TestNobodyNeedsToTakeProgress(t *testing.T) {
+func TestReportFor_NoRecorder(t *testing.T) {
 	t.Parallel()
 
 	r := validRequest()
@@ -65,8 +65,8 @@ func TestNobodyNeedsToTakeProgress(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestFailuresBecomeEvents lets each method fail with each kind of error, twice.
-func TestFailuresBecomeEvents(t *testing.T) {
+// TestRecordFailure lets each method fail with each kind of error, twice.
+func TestRecordFailure(t *testing.T) {
 	t.Parallel()
 
 	const (
@@ -114,7 +114,7 @@ func TestFailuresBecomeEvents(t *testing.T) {
 	}
 }
 
-func TestFaultyRequestsBecomeEvents(t *testing.T) {
+func TestRecordFailure_InvalidRequest(t *testing.T) {
 	t.Parallel()
 
 	r, written := validRequest(), &notes{}
@@ -126,7 +126,7 @@ func TestFaultyRequestsBecomeEvents(t *testing.T) {
 	require.Contains(t, (*written)[0], "m Warning InvalidInput ")
 }
 
-func TestWhoGetsNoEvents(t *testing.T) {
+func TestRecordEvent_Omitted(t *testing.T) {
 	t.Parallel()
 
 	for reason, tc := range map[string]struct {
