@@ -16,6 +16,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/diagnose"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/pages"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/render"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
@@ -27,47 +28,113 @@ const (
 	// maxEvidence bounds the objects of each list for one machine, and maxEvidenceMemory their memory, in
 	// bytes: that of fifty disks, or of two hundred events.
 	maxEvidence, maxEvidenceMemory = 500, 256 << 10
+	// maxRelatedMemory and maxAllRelatedMemory bound the memory of the related evidence of one machine and
+	// of all machines, in bytes. That of a machine with its pod, its disks and fifty events has 200 KiB.
+	// Evidence that exceeds the limit is not used.
+	maxRelatedMemory, maxAllRelatedMemory = 512 << 10, 16 << 20
 )
 
 // investigate reads the evidence that the VirtualMachine and its instance do not contain: the
 // DataVolumes, their sources, pods and events. Since a machine may wait for hours, it reads them
 // only for a slow machine, and caches them between reads. Objects that the driver may not read, as
 // with the Role of an older release, are omitted.
-func (m *Machines) investigate(ctx context.Context, c *providerapi.Clients, in *spi.ObserveMachineInput, state *machineState) {
+func (m *Machines) investigate(ctx context.Context, c *providerapi.Clients, in *spi.ObserveMachineInput, seen *evidence) {
 	slow := m.periods.Retry
-	if initialized(state.Instance, m.options.NeedAddress) || m.options.Clock.Since(stepStart(state)) < slow {
+	if initialized(seen.Instance, m.options.NeedAddress) || m.options.Clock.Since(stepStart(seen)) < slow {
 		return
 	}
 
-	uid := state.VirtualMachine.UID
-	step := stepOf(state.Instance)
-	if state.fresh = m.evidence.due(uid, slow); state.fresh {
-		r := &reader{clients: c}
-		m.evidence.store(uid, step, r.readRelated(ctx, in, state))
+	if due := m.recall(seen, slow); due {
+		m.keep(seen, (&reader{clients: c}).readRelated(ctx, in, seen))
+		seen.fresh = true
 	}
-
-	related, readAt := m.evidence.get(uid, step)
-	state.readAt = readAt
-	state.missing = related.missing
-	state.Evidence = withBoth(related.Evidence, state)
 }
 
-// relatedEvidence is the evidence in addition to the VirtualMachine and its instance.
-type relatedEvidence struct {
+// evidence is what is known about a machine: its VirtualMachine and its instance, which are watched,
+// and the related evidence.
+type evidence struct {
 	diagnose.Evidence
 
 	// missing is the name of the source claim of a volume in the machine's namespace, if no DataVolume
-	// of that name exists.
+	// of that name exists. It is related evidence, too.
 	missing string
+	// readAt is when the related evidence was read; zero if it was not.
+	readAt time.Time
+	// fresh is set if this call has read it.
+	fresh bool
+}
+
+// setRelated replaces the related evidence.
+func (e *evidence) setRelated(related evidence) {
+	related.VirtualMachine = e.VirtualMachine
+	related.Instance = e.Instance
+	*e = related
+}
+
+// setInstance sets the instance's latest state, and removes the evidence of an earlier step.
+func (e *evidence) setInstance(instance *kubevirtv1.VirtualMachineInstance) {
+	if e.Instance == nil || stepOf(e.Instance) != stepOf(instance) {
+		e.setRelated(evidence{})
+	}
+
+	e.Instance = instance
+}
+
+// recall adds the related evidence that was read at this step. It returns true once in each interval:
+// the related evidence has to be read again.
+func (m *Machines) recall(seen *evidence, interval time.Duration) (due bool) {
+	now := m.options.Clock.Now()
+
+	m.records.Use(seen.VirtualMachine.UID, func(r *record) {
+		if due = now.Sub(r.related.readAt) >= interval; due {
+			r.related.readAt = now
+		}
+
+		if r.step == stepOf(seen.Instance) {
+			seen.setRelated(r.related)
+		}
+	})
+
+	return due
+}
+
+// keep adds the related evidence that was read at this step, and remembers it. If all of it takes too much
+// memory, the evidence of each slow machine is read again.
+func (m *Machines) keep(seen *evidence, related evidence) {
+	memory := pages.MemoryOf(related)
+	if memory > maxRelatedMemory {
+		related = evidence{}
+		memory = 0
+	}
+
+	m.records.Use(seen.VirtualMachine.UID, func(r *record) {
+		related.readAt = r.related.readAt
+		r.related = related
+		r.memory = memory
+		r.step = stepOf(seen.Instance)
+	})
+
+	seen.setRelated(related)
+
+	var total int64
+
+	m.records.Each(func(r *record) { total += r.memory })
+
+	if total > maxAllRelatedMemory {
+		m.records.Each(func(r *record) {
+			r.related = evidence{}
+			r.memory = 0
+		})
+	}
 }
 
 // stepStart returns when the current step of the machine began.
-func stepStart(state *machineState) time.Time {
-	if state.Instance != nil {
-		return state.Instance.CreationTimestamp.Time
+func stepStart(seen *evidence) time.Time {
+	if seen.Instance != nil {
+		return seen.Instance.CreationTimestamp.Time
 	}
 
-	return state.VirtualMachine.CreationTimestamp.Time
+	return seen.VirtualMachine.CreationTimestamp.Time
 }
 
 // step is the part of a machine's creation to be diagnosed: the UID of the launcher pod, or empty
@@ -117,22 +184,22 @@ type reader struct {
 // readRelated reads the related evidence with at most five requests. One more is necessary after an error
 // of the scheduler, since KubeVirt keeps its first condition, and only the pod shows whether the scheduler
 // has rejected it since; for an importer that does not start; and for one that fails.
-func (r *reader) readRelated(ctx context.Context, in *spi.ObserveMachineInput, state *machineState) relatedEvidence {
+func (r *reader) readRelated(ctx context.Context, in *spi.ObserveMachineInput, seen *evidence) evidence {
 	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
 	defer cancel()
 
-	var related relatedEvidence
+	var related evidence
 
-	if isOnNode(state.Instance) && !diagnose.GuestRuns(state.Instance) {
-		related.Pods = r.podsOf(ctx, state.Instance)
-		related.Events = r.eventsOf(ctx, fields.Set{"involvedObject.uid": string(state.Instance.UID), "type": corev1.EventTypeWarning})
+	if isOnNode(seen.Instance) && !diagnose.GuestRuns(seen.Instance) {
+		related.Pods = r.podsOf(ctx, seen.Instance)
+		related.Events = r.eventsOf(ctx, fields.Set{"involvedObject.uid": string(seen.Instance.UID), "type": corev1.EventTypeWarning})
 
 		return related
 	}
 
-	pod := stepOf(state.Instance)
-	if pod != "" || nodeOf(state.Instance) != "" || hasSchedulerError(state.Instance) {
-		related.Pods = r.podsOf(ctx, state.Instance)
+	pod := stepOf(seen.Instance)
+	if pod != "" || nodeOf(seen.Instance) != "" || hasSchedulerError(seen.Instance) {
+		related.Pods = r.podsOf(ctx, seen.Instance)
 	}
 
 	if pod != "" {
@@ -143,7 +210,7 @@ func (r *reader) readRelated(ctx context.Context, in *spi.ObserveMachineInput, s
 
 	related.DataVolumes = r.dataVolumesOf(ctx, in)
 
-	dv := unfinished(related.DataVolumes, goldenImageOf(state.VirtualMachine))
+	dv := unfinished(related.DataVolumes, goldenImageOf(seen.VirtualMachine))
 	if dv == nil {
 		return related
 	}

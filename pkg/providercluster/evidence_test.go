@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -96,7 +98,7 @@ func TestEvidenceIsReadWithinOneLimit(t *testing.T) {
 			require.NoError(t, err)
 
 			began := time.Now()
-			seen := &machineState{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, Instance: instance}}
+			seen := &evidence{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, Instance: instance}}
 			found := (&reader{clients: c}).readRelated(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)
 			require.Equal(t, evidenceTimeout, time.Since(began), reason)
 			require.Equal(t, instance == nil, len(found.DataVolumes) == 1, "what was read in time counts")
@@ -163,7 +165,7 @@ func TestGoldenImageIsFollowedFirst(t *testing.T) {
 			}).For(hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
 			require.NoError(t, err)
 
-			seen := &machineState{Evidence: diagnose.Evidence{VirtualMachine: vm}}
+			seen := &evidence{Evidence: diagnose.Evidence{VirtualMachine: vm}}
 			found := (&reader{clients: c}).readRelated(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)
 
 			if bodies["golden-1"] == "" {
@@ -190,7 +192,7 @@ func TestVolumesAndPodAreReadAfterASchedulerError(t *testing.T) {
 	}).For(hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
 	require.NoError(t, err)
 
-	seen := &machineState{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, Instance: &kubevirtv1.VirtualMachineInstance{
+	seen := &evidence{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, Instance: &kubevirtv1.VirtualMachineInstance{
 		Status: kubevirtv1.VirtualMachineInstanceStatus{
 			Phase: kubevirtv1.Scheduling, ActivePods: map[types.UID]string{"pod": ""},
 			Conditions: []kubevirtv1.VirtualMachineInstanceCondition{{
@@ -255,33 +257,66 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-func TestFiles(t *testing.T) {
+func TestRecall(t *testing.T) {
 	t.Parallel()
 
 	clock := clocktesting.NewFakeClock(time.Now())
-	c := newEvidenceCache(clock)
+	m := NewMachines(nil, nil, Options{Clock: clock})
+	seenOf := func(uid types.UID) *evidence {
+		return &evidence{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{UID: uid}}}}
+	}
 
-	require.True(t, c.due("m", time.Minute))
-	require.False(t, c.due("m", time.Minute), "it was just read")
-	require.True(t, c.due("other", time.Minute), "each machine has its own entry")
+	require.True(t, m.recall(seenOf("m"), time.Minute))
+	require.False(t, m.recall(seenOf("m"), time.Minute), "it was just read")
+	require.True(t, m.recall(seenOf("other"), time.Minute), "each machine has its own record")
 
-	related := relatedEvidence{Evidence: diagnose.Evidence{DataVolumes: []cdiv1beta1.DataVolume{{}}}}
-	c.store("m", "", related)
-	related, read := c.get("m", "")
-	require.Len(t, related.DataVolumes, 1)
-	require.False(t, read.IsZero())
+	related := evidence{Evidence: diagnose.Evidence{DataVolumes: []cdiv1beta1.DataVolume{{}}}, missing: "claim"}
+	read := seenOf("m")
+	m.keep(read, related)
+	require.Len(t, read.DataVolumes, 1)
+	require.NotNil(t, read.VirtualMachine)
 
-	related, read = c.get("m", "pod")
-	require.Empty(t, related.DataVolumes, "evidence of another step")
-	require.True(t, read.IsZero())
+	recalled := seenOf("m")
+	require.False(t, m.recall(recalled, time.Minute))
+	require.Equal(t, read, recalled)
+	require.Equal(t, clock.Now(), recalled.readAt)
 
-	c.setReported("m", "QuotaExceeded")
-	require.Equal(t, "QuotaExceeded", c.reported("m"))
+	starting := seenOf("m")
+	starting.Instance = &kubevirtv1.VirtualMachineInstance{Status: kubevirtv1.VirtualMachineInstanceStatus{
+		Phase: kubevirtv1.Scheduling, ActivePods: map[types.UID]string{"pod": "node"},
+	}}
+	require.False(t, m.recall(starting, time.Minute))
+	require.Empty(t, starting.DataVolumes, "evidence of another step")
+	require.True(t, starting.readAt.IsZero())
 
 	clock.Step(time.Minute)
-	require.True(t, c.due("m", time.Minute))
+	require.True(t, m.recall(seenOf("m"), time.Minute))
+}
 
-	clock.Step(entryRetention + time.Second)
-	require.Empty(t, c.reported("other"))
-	require.Empty(t, c.reported("m"), "unused entries are removed")
+func TestKeep_Bounds(t *testing.T) {
+	t.Parallel()
+
+	m := NewMachines(nil, nil, Options{Clock: clocktesting.NewFakeClock(time.Now())})
+	keep := func(uid string, size int) *evidence {
+		seen := &evidence{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}}}
+		m.keep(seen, evidence{missing: strings.Repeat("x", size)})
+
+		return seen
+	}
+
+	require.Empty(t, keep("large", maxRelatedMemory).missing, "too much for one machine")
+
+	m.records.Use("0", func(r *record) { r.reported = "QuotaExceeded" })
+
+	const size = 400 << 10
+
+	for i := range maxAllRelatedMemory/size + 1 {
+		require.NotEmpty(t, keep(strconv.Itoa(i), size).missing)
+	}
+
+	m.records.Each(func(r *record) {
+		require.Zero(t, r.memory, "too much for all machines")
+		require.Empty(t, r.related.missing)
+	})
+	m.records.Peek("0", func(r *record) { require.Equal(t, "QuotaExceeded", r.reported) })
 }

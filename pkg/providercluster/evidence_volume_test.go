@@ -101,7 +101,7 @@ func TestReadRelated_GuestDoesNotRun(t *testing.T) {
 		cluster := &answers{bodies: map[string]string{
 			"pods": pods, "events": noEvents, "datavolumes": `{"kind":"DataVolumeList","apiVersion":"cdi.kubevirt.io/v1beta1","items":[]}`,
 		}}
-		seen := &machineState{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, Instance: &kubevirtv1.VirtualMachineInstance{
+		seen := &evidence{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, Instance: &kubevirtv1.VirtualMachineInstance{
 			Status: kubevirtv1.VirtualMachineInstanceStatus{Phase: phase, NodeName: "host", ActivePods: map[types.UID]string{"a": "other", "b": "host"}},
 		}}}
 		found := readerAt(t, cluster).readRelated(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)

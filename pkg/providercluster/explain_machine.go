@@ -70,7 +70,7 @@ func (e *Explainer) ExplainMachine(ctx context.Context, in *spi.ExplainMachineIn
 	if vm == nil {
 		explanation = explainAbsence(ctx, c, in, instance)
 	} else {
-		explanation = e.explain(ctx, r, in, &machineState{Evidence: diagnose.Evidence{VirtualMachine: vm, Instance: instance}})
+		explanation = e.explain(ctx, r, in, &evidence{Evidence: diagnose.Evidence{VirtualMachine: vm, Instance: instance}})
 	}
 
 	explanation.Server = c.Server
@@ -145,46 +145,38 @@ func dryRunImage(ctx context.Context, c *providerapi.Clients, in *spi.CreateMach
 }
 
 // explain diagnoses a machine of this driver.
-func (e *Explainer) explain(ctx context.Context, r *reader, in *spi.ExplainMachineInput, state *machineState) *spi.Explanation {
+func (e *Explainer) explain(ctx context.Context, r *reader, in *spi.ExplainMachineInput, seen *evidence) *spi.Explanation {
 	observe := &spi.ObserveMachineInput{Name: in.Name, Identity: in.Identity}
-	state.Evidence = withBoth(r.readRelated(ctx, observe, state).Evidence, state)
+	seen.setRelated(r.readRelated(ctx, observe, seen))
 
 	if !in.Deleting { // machine-controller-manager drains its Node: a live migration no longer matters.
-		state.Migrations = r.migrationsOf(ctx, state.Instance, state.Pods)
+		seen.Migrations = r.migrationsOf(ctx, seen.Instance, seen.Pods)
 	}
 
 	now := e.clock.Now()
-	state.WithStalls = true
+	seen.WithStalls = true
 
-	explanation := &spi.Explanation{Signs: state.Signs(now), GuestRuns: diagnose.GuestRuns(state.Instance)}
+	explanation := &spi.Explanation{Signs: seen.Signs(now), GuestRuns: diagnose.GuestRuns(seen.Instance)}
 
-	switch cause := state.Cause(now, e.periods); {
-	case state.VirtualMachine.DeletionTimestamp != nil:
+	switch cause := seen.Cause(now, e.periods); {
+	case seen.VirtualMachine.DeletionTimestamp != nil:
 		explanation.Stage = spi.StageDeleting
-		explanation.Cause, explanation.Waiting = e.explainDeletion(ctx, r, state, now)
-	case initialized(state.Instance, false):
+		explanation.Cause, explanation.Waiting = e.explainDeletion(ctx, r, seen, now)
+	case initialized(seen.Instance, false):
 		explanation.Stage = spi.StageScheduled
-		explanation.Waiting = whereabouts(state.Instance)
+		explanation.Waiting = whereabouts(seen.Instance)
 		explanation.Cause = cause
 	default:
 		explanation.Stage = spi.StageCreating
-		explanation.Waiting = waitingFor(state)
+		explanation.Waiting = waitingFor(seen)
 		explanation.Cause = cause
 	}
 
-	r.explainPlacement(ctx, explanation.Cause, diagnose.TopologyOf(state.VirtualMachine))
-	r.readMore(ctx, observe, state)
-	explanation.Objects = objectsOf(state)
+	r.explainPlacement(ctx, explanation.Cause, diagnose.TopologyOf(seen.VirtualMachine))
+	r.readMore(ctx, observe, seen)
+	explanation.Objects = objectsOf(seen)
 
 	return explanation
-}
-
-// withBoth returns evidence with the two objects from which it was gathered.
-func withBoth(e diagnose.Evidence, state *machineState) diagnose.Evidence {
-	e.VirtualMachine = state.VirtualMachine
-	e.Instance = state.Instance
-
-	return e
 }
 
 // whereabouts describes where a scheduled machine is, and whether kubectl drain waits for it.
@@ -198,22 +190,22 @@ func whereabouts(instance *kubevirtv1.VirtualMachineInstance) string {
 }
 
 // waitingFor describes what the machine waits for until it is scheduled.
-func waitingFor(state *machineState) string {
-	if now := stage(state); now.Message != "" {
+func waitingFor(seen *evidence) string {
+	if now := stage(seen); now.Message != "" {
 		return now.Message
 	}
 
-	if state.VirtualMachine.Status.PrintableStatus == kubevirtv1.VirtualMachineStatusUnschedulable {
+	if seen.VirtualMachine.Status.PrintableStatus == kubevirtv1.VirtualMachineStatusUnschedulable {
 		return "the scheduler has not found a provider node yet"
 	}
 
-	return fmt.Sprintf("the VirtualMachine is %s; if this does not change, check that virt-controller runs", state.VirtualMachine.Status.PrintableStatus)
+	return fmt.Sprintf("the VirtualMachine is %s; if this does not change, check that virt-controller runs", seen.VirtualMachine.Status.PrintableStatus)
 }
 
 // explainDeletion returns the blocker of a deletion: as the cause if the deletion has taken
 // longer than DeleteMachine waits, and before that as the state that the machine waits for.
-func (e *Explainer) explainDeletion(ctx context.Context, r *reader, state *machineState, now time.Time) (cause *spi.Cause, waiting string) {
-	vm := state.VirtualMachine
+func (e *Explainer) explainDeletion(ctx context.Context, r *reader, seen *evidence, now time.Time) (cause *spi.Cause, waiting string) {
+	vm := seen.VirtualMachine
 
 	cause = &spi.Cause{
 		Err:          r.stillDeleting(ctx, vm.Name, now),
@@ -229,26 +221,26 @@ func (e *Explainer) explainDeletion(ctx context.Context, r *reader, state *machi
 }
 
 // readMore reads the objects that the diagnosis did not need, for the operator.
-func (r *reader) readMore(ctx context.Context, in *spi.ObserveMachineInput, state *machineState) {
+func (r *reader) readMore(ctx context.Context, in *spi.ObserveMachineInput, seen *evidence) {
 	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
 	defer cancel()
 
-	if state.Pods == nil && state.Instance != nil {
-		state.Pods = r.podsOf(ctx, state.Instance)
+	if seen.Pods == nil && seen.Instance != nil {
+		seen.Pods = r.podsOf(ctx, seen.Instance)
 	}
 
-	if state.DataVolumes == nil {
-		state.DataVolumes = r.dataVolumesOf(ctx, in)
+	if seen.DataVolumes == nil {
+		seen.DataVolumes = r.dataVolumesOf(ctx, in)
 	}
 
-	image := state.VirtualMachine.Labels[v1alpha1.LabelGoldenImage]
-	if state.Images != nil || image == "" {
+	image := seen.VirtualMachine.Labels[v1alpha1.LabelGoldenImage]
+	if seen.Images != nil || image == "" {
 		return
 	}
 
 	if have, err := r.clients.WithoutRetry().DataVolumes(r.clients.Namespace, "DataVolume").Get(ctx, image); err != nil {
 		r.addUnread(err)
 	} else if have != nil {
-		state.Images = []cdiv1beta1.DataVolume{*have}
+		seen.Images = []cdiv1beta1.DataVolume{*have}
 	}
 }

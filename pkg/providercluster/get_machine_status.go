@@ -44,17 +44,16 @@ func (m *Machines) statusOf(
 	c *providerapi.Clients, vm *kubevirtv1.VirtualMachine, instance *kubevirtv1.VirtualMachineInstance,
 ) (*spi.Machine, error) {
 	machine := newMachine(vm.Name)
-	key := loopKeyOf(c)
 	machine.Addresses = addresses(instance)
 	machine.Reached = reachedBy(vm, instance)
 
 	if initialized(instance, m.options.NeedAddress) {
-		m.loop.leave(key, vm.Name)
+		m.leaveLoop(vm.UID)
 
 		return machine, nil
 	}
 
-	if !m.loop.enter(key, vm.Name) && diagnose.Machine(vm, instance) == nil {
+	if !m.enterLoop(vm.UID, c.Server+"/"+c.Namespace) && diagnose.Machine(vm, instance) == nil {
 		return machine, nil
 	}
 

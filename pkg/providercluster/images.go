@@ -60,14 +60,14 @@ func (m *Machines) holdImage(ctx context.Context, c *providerapi.Clients, in *sp
 // repairImage recreates the golden image that a machine waits for, if it was deleted externally or
 // by a sweep of another process that did not see this machine. It replaces an image that has
 // failed, or whose claim exceeded a quota.
-func (m *Machines) repairImage(ctx context.Context, c *providerapi.Clients, in *spi.ObserveMachineInput, state *machineState) error {
-	image, err := m.awaitedImage(c, in, state)
+func (m *Machines) repairImage(ctx context.Context, c *providerapi.Clients, in *spi.ObserveMachineInput, seen *evidence) error {
+	image, err := m.awaitedImage(c, in, seen)
 	if err != nil || image == nil {
 		return err
 	}
 
-	if state.fresh {
-		if err := m.observeImage(ctx, c, state, image); err != nil {
+	if seen.fresh {
+		if err := m.observeImage(ctx, c, seen, image); err != nil {
 			return err
 		}
 	}
@@ -83,17 +83,16 @@ func (m *Machines) repairImage(ctx context.Context, c *providerapi.Clients, in *
 }
 
 // observeImage updates the state of an image from the evidence.
-func (m *Machines) observeImage(ctx context.Context, c *providerapi.Clients, state *machineState, image *cdiv1beta1.DataVolume) error {
-	if state.missing == image.Name {
+func (m *Machines) observeImage(ctx context.Context, c *providerapi.Clients, seen *evidence, image *cdiv1beta1.DataVolume) error {
+	if seen.missing == image.Name {
 		m.images.Forget(c, image.Name)
 		// The diagnosis of its absence is outdated.
-		m.evidence.store(state.VirtualMachine.UID, stepOf(state.Instance), relatedEvidence{})
-		state.dropRelated()
+		m.keep(seen, evidence{})
 	}
 
-	for i := range state.Images {
-		if have := &state.Images[i]; have.Name == image.Name && have.Namespace == image.Namespace {
-			return m.judgeImage(ctx, c, state, have, image)
+	for i := range seen.Images {
+		if have := &seen.Images[i]; have.Name == image.Name && have.Namespace == image.Namespace {
+			return m.judgeImage(ctx, c, seen, have, image)
 		}
 	}
 
@@ -104,8 +103,8 @@ func (m *Machines) observeImage(ctx context.Context, c *providerapi.Clients, sta
 // created again only after that was reported: each attempt begins a new grace period, so that a longer
 // one would never end. Without the permission to delete it, the quota remains the reported cause, and
 // CDI's own attempts remain.
-func (m *Machines) judgeImage(ctx context.Context, c *providerapi.Clients, state *machineState, have, want *cdiv1beta1.DataVolume) error {
-	if err := m.images.Observe(ctx, c, have, want); err != nil || m.evidence.reported(state.VirtualMachine.UID) == "" {
+func (m *Machines) judgeImage(ctx context.Context, c *providerapi.Clients, seen *evidence, have, want *cdiv1beta1.DataVolume) error {
+	if err := m.images.Observe(ctx, c, have, want); err != nil || m.reported(seen) == "" {
 		return err
 	}
 
@@ -119,8 +118,8 @@ func (m *Machines) judgeImage(ctx context.Context, c *providerapi.Clients, state
 // awaitedImage returns the golden image from which the root volume of a machine has yet to be
 // cloned, or nil. If the MachineClass was changed to another image, the machine does not wait for
 // the new image.
-func (m *Machines) awaitedImage(c *providerapi.Clients, in *spi.ObserveMachineInput, state *machineState) (*cdiv1beta1.DataVolume, error) {
-	if in.Image == nil || !in.Image.Spec.UsesGoldenImage() || initialized(state.Instance, m.options.NeedAddress) || stepOf(state.Instance) != "" {
+func (m *Machines) awaitedImage(c *providerapi.Clients, in *spi.ObserveMachineInput, seen *evidence) (*cdiv1beta1.DataVolume, error) {
+	if in.Image == nil || !in.Image.Spec.UsesGoldenImage() || initialized(seen.Instance, m.options.NeedAddress) || stepOf(seen.Instance) != "" {
 		return nil, nil //nolint:nilnil // Most machines wait for no image; the caller handles nil.
 	}
 
@@ -129,7 +128,7 @@ func (m *Machines) awaitedImage(c *providerapi.Clients, in *spi.ObserveMachineIn
 		return nil, spi.Errorf(spi.ErrInvalid, "%w", err)
 	}
 
-	if !clonedFrom(state.VirtualMachine, image.Name) {
+	if !clonedFrom(seen.VirtualMachine, image.Name) {
 		return nil, nil //nolint:nilnil // Most machines wait for no image; the caller handles nil.
 	}
 

@@ -50,8 +50,8 @@ func TestRefusedImageIsRetriedAfterItsReport(t *testing.T) {
 			})
 
 			m := NewMachines(nil, images.NewManager(clock.RealClock{}, time.Hour), Options{OrphanPeriod: time.Hour})
-			state := &machineState{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{UID: "m"}}}}
-			m.evidence.setReported("m", tc.reported)
+			state := &evidence{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{UID: "m"}}}}
+			m.records.Use("m", func(r *record) { r.reported = tc.reported })
 
 			require.NoError(t, m.judgeImage(t.Context(), &providerapi.Clients{Server: "s", Namespace: "ns", CDI: cdi}, state, image, image))
 			require.Len(t, cdi.Actions(), tc.want)

@@ -33,66 +33,38 @@ func (m *Machines) InitializeMachine(ctx context.Context, in *spi.ObserveMachine
 		return nil, err
 	}
 
-	state := &machineState{Evidence: diagnose.Evidence{VirtualMachine: vm, Instance: instance}}
-	m.investigate(ctx, c, in, state)
+	seen := &evidence{Evidence: diagnose.Evidence{VirtualMachine: vm, Instance: instance}}
+	m.investigate(ctx, c, in, seen)
 
-	if err := m.repairImage(ctx, c, in, state); err != nil {
-		return machineFrom(state), err
+	if err := m.repairImage(ctx, c, in, seen); err != nil {
+		return machineFrom(seen), err
 	}
 
-	verdict, err := m.awaitVerdict(ctx, c, state)
+	verdict, err := m.awaitVerdict(ctx, c, seen)
 	if err == nil {
-		err = m.report(in, state, verdict)
+		err = m.report(in, seen, verdict)
 	}
 
 	if verdict.initialized {
-		m.arrived(ctx, c, state.VirtualMachine)
+		m.arrived(ctx, c, seen.VirtualMachine)
 	}
 
-	return machineFrom(state), err
+	return machineFrom(seen), err
 }
 
-// machineState is the latest known state of a machine.
-type machineState struct {
-	diagnose.Evidence
-
-	// readAt is when the related evidence was read; zero if it was not.
-	readAt time.Time
-	// fresh is set if this call has read it.
-	fresh bool
-	// missing is the missing field of the related evidence.
-	missing string
-}
-
-// dropRelated removes the related evidence.
-func (s *machineState) dropRelated() {
-	s.Evidence = withBoth(diagnose.Evidence{}, s)
-	s.readAt = time.Time{}
-	s.missing = ""
-}
-
-// update sets the instance's latest state, and removes the evidence of an earlier step.
-func (s *machineState) update(instance *kubevirtv1.VirtualMachineInstance) {
-	if s.Instance == nil || stepOf(s.Instance) != stepOf(instance) {
-		s.dropRelated()
-	}
-
-	s.Instance = instance
-}
-
-func machineFrom(state *machineState) *spi.Machine {
-	machine := newMachine(state.VirtualMachine.Name)
-	machine.Addresses = addresses(state.Instance)
+func machineFrom(seen *evidence) *spi.Machine {
+	machine := newMachine(seen.VirtualMachine.Name)
+	machine.Addresses = addresses(seen.Instance)
 
 	return machine
 }
 
 // awaitVerdict returns the verdict on a machine. It waits for a final one unless too many calls are
 // waiting.
-func (m *Machines) awaitVerdict(ctx context.Context, c *providerapi.Clients, state *machineState) (verdict, error) {
-	known := m.evidence.reported(state.VirtualMachine.UID)
+func (m *Machines) awaitVerdict(ctx context.Context, c *providerapi.Clients, seen *evidence) (verdict, error) {
+	known := m.reported(seen)
 
-	v := m.judge(state)
+	v := m.judge(seen)
 	if v.final(known) {
 		return v, nil
 	}
@@ -101,7 +73,7 @@ func (m *Machines) awaitVerdict(ctx context.Context, c *providerapi.Clients, sta
 	case m.waiters <- struct{}{}:
 		defer func() { <-m.waiters }()
 
-		return m.awaitScheduled(ctx, c, state, known)
+		return m.awaitScheduled(ctx, c, seen, known)
 	default:
 		return v, nil
 	}
@@ -123,19 +95,19 @@ func (v verdict) final(known string) bool {
 	return v.initialized || (v.failure != nil && v.failure.Reason != known)
 }
 
-func (m *Machines) judge(state *machineState) verdict {
-	if initialized(state.Instance, m.options.NeedAddress) {
+func (m *Machines) judge(seen *evidence) verdict {
+	if initialized(seen.Instance, m.options.NeedAddress) {
 		return verdict{initialized: true}
 	}
 
 	// The related evidence may be outdated, so it is diagnosed at the time at which it was read.
-	if !state.readAt.IsZero() {
-		if cause := state.Cause(state.readAt, m.periods); cause != nil && !cause.ReportableAt.After(state.readAt) {
+	if !seen.readAt.IsZero() {
+		if cause := seen.Cause(seen.readAt, m.periods); cause != nil && !cause.ReportableAt.After(seen.readAt) {
 			return verdict{failure: cause.Err}
 		}
 	}
 
-	now, live := m.options.Clock.Now(), state.live()
+	now, live := m.options.Clock.Now(), seen.live()
 	cause := live.Cause(now, m.periods)
 
 	switch {
@@ -150,49 +122,60 @@ func (m *Machines) judge(state *machineState) verdict {
 
 // live returns the evidence that is watched. Of the pods it includes only the conditions, whose
 // first rejection by the scheduler KubeVirt copies: the status of their containers may be outdated.
-func (s *machineState) live() *diagnose.Evidence {
-	e := &diagnose.Evidence{VirtualMachine: s.VirtualMachine, Instance: s.Instance}
-	for i := range s.Pods {
-		e.Pods = append(e.Pods, corev1.Pod{Status: corev1.PodStatus{Conditions: s.Pods[i].Status.Conditions}})
+func (e *evidence) live() *diagnose.Evidence {
+	watched := &diagnose.Evidence{VirtualMachine: e.VirtualMachine, Instance: e.Instance}
+	for i := range e.Pods {
+		watched.Pods = append(watched.Pods, corev1.Pod{Status: corev1.PodStatus{Conditions: e.Pods[i].Status.Conditions}})
 	}
 
-	return e
+	return watched
+}
+
+// reported returns the reason of the last failure that was reported; empty if there was none.
+func (m *Machines) reported(seen *evidence) (reason string) {
+	m.records.Peek(seen.VirtualMachine.UID, func(r *record) { reason = r.reported })
+
+	return reason
 }
 
 // report returns a failure as an error, and records that it was reported.
-func (m *Machines) report(in *spi.ObserveMachineInput, state *machineState, v verdict) error {
-	if v.initialized {
-		in.Report.Send(spi.Progress{Reason: "Scheduled", Message: "the machine is scheduled to a provider node"})
+func (m *Machines) report(in *spi.ObserveMachineInput, seen *evidence, v verdict) error {
+	reason := ""
+	if v.failure != nil {
+		reason = v.failure.Reason
 	}
 
-	if v.failure == nil {
-		if now := m.progressOf(state); !v.initialized && now.Reason != "" {
-			in.Report.Send(now)
-		}
+	m.records.Use(seen.VirtualMachine.UID, func(r *record) { r.reported = reason })
 
-		m.evidence.setReported(state.VirtualMachine.UID, "")
-
-		return nil
+	if v.failure != nil {
+		return v.failure
 	}
 
-	m.evidence.setReported(state.VirtualMachine.UID, v.failure.Reason)
+	progress := spi.Progress{Reason: "Scheduled", Message: "the machine is scheduled to a provider node"}
+	if !v.initialized {
+		progress = m.progressOf(seen)
+	}
 
-	return v.failure
+	if progress.Reason != "" {
+		in.Report.Send(progress)
+	}
+
+	return nil
 }
 
 // progressOf returns the progress of a machine without a failure: the step in which it has made none for
 // minutes, or else its stage.
-func (m *Machines) progressOf(state *machineState) spi.Progress {
-	if state.readAt.IsZero() {
-		return stage(state)
+func (m *Machines) progressOf(seen *evidence) spi.Progress {
+	if seen.readAt.IsZero() {
+		return stage(seen)
 	}
 
-	steps := state.Evidence
+	steps := seen.Evidence
 	steps.WithStalls = true
 
-	cause := steps.Cause(state.readAt, m.periods)
-	if cause == nil || cause.Err.Reason != diagnose.VolumeStalled || cause.ReportableAt.After(state.readAt) {
-		return stage(state)
+	cause := steps.Cause(seen.readAt, m.periods)
+	if cause == nil || cause.Err.Reason != diagnose.VolumeStalled || cause.ReportableAt.After(seen.readAt) {
+		return stage(seen)
 	}
 
 	return spi.Progress{Reason: cause.Err.Reason, Message: cause.Err.Details()}
@@ -200,15 +183,15 @@ func (m *Machines) progressOf(state *machineState) spi.Progress {
 
 // stage returns the progress of a machine without a failure; empty before KubeVirt has processed
 // it.
-func stage(state *machineState) spi.Progress {
-	switch state.VirtualMachine.Status.PrintableStatus {
+func stage(seen *evidence) spi.Progress {
+	switch seen.VirtualMachine.Status.PrintableStatus {
 	case kubevirtv1.VirtualMachineStatusProvisioning, kubevirtv1.VirtualMachineStatusWaitingForVolumeBinding, kubevirtv1.VirtualMachineStatusDataVolumeError:
-		if image := unfinished(state.Images, ""); image != nil {
+		if image := unfinished(seen.Images, ""); image != nil {
 			return importing(image)
 		}
 
 		message := "the machine's disks are being created"
-		if dv := unfinished(state.DataVolumes, goldenImageOf(state.VirtualMachine)); dv != nil {
+		if dv := unfinished(seen.DataVolumes, goldenImageOf(seen.VirtualMachine)); dv != nil {
 			message += fmt.Sprintf("; DataVolume %s is %s, progress %s", dv.Name, dv.Status.Phase, dv.Status.Progress)
 		}
 
@@ -233,15 +216,15 @@ func importing(image *cdiv1beta1.DataVolume) spi.Progress {
 
 // awaitScheduled follows the machine until the verdict is final, the time is over or a watch ends.
 // machine-controller-manager calls again within seconds.
-func (m *Machines) awaitScheduled(ctx context.Context, c *providerapi.Clients, state *machineState, known string) (verdict, error) {
+func (m *Machines) awaitScheduled(ctx context.Context, c *providerapi.Clients, seen *evidence, known string) (verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.options.InitializeWait)
 	defer cancel()
 
-	f := &follower{clients: c, state: state}
+	f := &follower{clients: c, seen: seen}
 	defer f.stop()
 
 	for {
-		v := m.judge(state)
+		v := m.judge(seen)
 		if v.final(known) {
 			return v, nil
 		}
@@ -251,7 +234,7 @@ func (m *Machines) awaitScheduled(ctx context.Context, c *providerapi.Clients, s
 		}
 
 		if !m.next(ctx, f, v) {
-			return m.judge(state), nil
+			return m.judge(seen), nil
 		}
 	}
 }
@@ -293,7 +276,7 @@ func unwatchable(c *providerapi.Clients, err error) error {
 // that no change is missed.
 type follower struct {
 	clients *providerapi.Clients
-	state   *machineState
+	seen    *evidence
 
 	watch watch.Interface
 	// instance is set if the instance is watched.
@@ -302,7 +285,7 @@ type follower struct {
 
 // follow begins to watch the object that changes next, unless it is watched already.
 func (f *follower) follow(ctx context.Context) error {
-	instance := f.state.Instance != nil || f.state.VirtualMachine.Status.Created
+	instance := f.seen.Instance != nil || f.seen.VirtualMachine.Status.Created
 	if f.watch != nil && f.instance == instance {
 		return nil
 	}
@@ -313,9 +296,9 @@ func (f *follower) follow(ctx context.Context) error {
 
 	var err error
 	if instance {
-		f.watch, err = f.clients.Instances().WatchObject(ctx, instanceMeta(f.state))
+		f.watch, err = f.clients.Instances().WatchObject(ctx, instanceMeta(f.seen))
 	} else {
-		f.watch, err = f.clients.VirtualMachines().WatchObject(ctx, f.state.VirtualMachine.ObjectMeta)
+		f.watch, err = f.clients.VirtualMachines().WatchObject(ctx, f.seen.VirtualMachine.ObjectMeta)
 	}
 
 	return err
@@ -323,12 +306,12 @@ func (f *follower) follow(ctx context.Context) error {
 
 // instanceMeta returns the metadata at which the watch of the instance begins: those of the known
 // instance, or else the current state.
-func instanceMeta(state *machineState) metav1.ObjectMeta {
-	if state.Instance == nil {
-		return metav1.ObjectMeta{Name: state.VirtualMachine.Name}
+func instanceMeta(seen *evidence) metav1.ObjectMeta {
+	if seen.Instance == nil {
+		return metav1.ObjectMeta{Name: seen.VirtualMachine.Name}
 	}
 
-	return state.Instance.ObjectMeta
+	return seen.Instance.ObjectMeta
 }
 
 func (f *follower) changes() <-chan watch.Event { return f.watch.ResultChan() }
@@ -338,12 +321,12 @@ func (f *follower) changes() <-chan watch.Event { return f.watch.ResultChan() }
 func (f *follower) apply(event watch.Event) bool {
 	switch object := event.Object.(type) {
 	case *kubevirtv1.VirtualMachine:
-		f.state.VirtualMachine = object
+		f.seen.VirtualMachine = object
 	case *kubevirtv1.VirtualMachineInstance:
-		f.state.update(object)
+		f.seen.setInstance(object)
 
 		if event.Type == watch.Deleted {
-			f.state.Instance = nil
+			f.seen.Instance = nil
 		}
 	default:
 		return false

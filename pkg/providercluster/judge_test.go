@@ -24,8 +24,8 @@ func TestRelatedEvidenceIsJudgedAtReadTime(t *testing.T) {
 
 	failed := time.Now().Truncate(time.Second)
 	p := NewMachines(nil, nil, Options{Clock: clocktesting.NewFakeClock(failed.Add(2 * time.Minute)), UnschedulableGrace: grace})
-	state := func(read time.Duration) *machineState {
-		return &machineState{
+	state := func(read time.Duration) *evidence {
+		return &evidence{
 			Evidence: diagnose.Evidence{
 				VirtualMachine: &kubevirtv1.VirtualMachine{},
 				DataVolumes: []cdiv1beta1.DataVolume{{
@@ -61,8 +61,8 @@ func TestSchedulerConditionsAreJudgedNow(t *testing.T) {
 		Type: kubevirtv1.VirtualMachineInstanceConditionType(corev1.PodScheduled), Status: corev1.ConditionFalse,
 		Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available: 3 Insufficient cpu.", LastTransitionTime: metav1.NewTime(bound),
 	}
-	state := func(read time.Duration, conditions ...kubevirtv1.VirtualMachineInstanceCondition) *machineState {
-		return &machineState{
+	state := func(read time.Duration, conditions ...kubevirtv1.VirtualMachineInstanceCondition) *evidence {
+		return &evidence{
 			Evidence: diagnose.Evidence{
 				VirtualMachine: &kubevirtv1.VirtualMachine{},
 				Instance: &kubevirtv1.VirtualMachineInstance{Status: kubevirtv1.VirtualMachineInstanceStatus{
@@ -93,8 +93,8 @@ func TestProgressOf_Stalled(t *testing.T) {
 
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	p := NewMachines(nil, nil, Options{Clock: clocktesting.NewFakeClock(began.Add(time.Hour)), UnschedulableGrace: grace})
-	state := func(read time.Duration) *machineState {
-		return &machineState{
+	state := func(read time.Duration) *evidence {
+		return &evidence{
 			Evidence: diagnose.Evidence{
 				VirtualMachine: &kubevirtv1.VirtualMachine{Status: kubevirtv1.VirtualMachineStatus{PrintableStatus: kubevirtv1.VirtualMachineStatusProvisioning}},
 				DataVolumes: []cdiv1beta1.DataVolume{{

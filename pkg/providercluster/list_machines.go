@@ -31,14 +31,12 @@ func (m *Machines) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 		return nil, err
 	}
 
-	selector := render.Selector(in.Identity)
-
 	// The metadata suffice.
 	metadata := c.Metadata.Resource(kubevirtv1.GroupVersion.WithResource("virtualmachines")).Namespace(c.Namespace)
 
 	found, err := providerapi.Collect(ctx, c, metadata, providerapi.List{
 		Description: "VirtualMachines in " + c.Namespace,
-		Labels:      selector,
+		Labels:      render.Selector(in.Identity),
 	}, func(vm metav1.Object) (listed, bool) {
 		return listed{name: vm.GetName(), uid: vm.GetUID()}, !v1alpha1.IsOfOtherShoot(vm.GetLabels(), in.Class.ShootUID)
 	})
@@ -46,20 +44,16 @@ func (m *Machines) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 		return nil, err
 	}
 
-	var (
-		machines []spi.Machine
-		uids     []types.UID
-	)
+	var machines []spi.Machine
 
 	for _, vm := range found {
 		machine := newMachine(vm.name)
 		machine.Address = addressOf(c, in.Identity, vm.uid)
 		machines = append(machines, *machine)
-		uids = append(uids, vm.uid)
+		m.recordListing(caller.Of(ctx), vm.uid)
 	}
 
 	m.images.MachinesListed(ctx, c, class)
-	m.orphans.recordList(caller.Of(ctx), c.Server+"/"+c.Path(selector), uids)
 
 	return machines, nil
 }

@@ -14,12 +14,12 @@ import (
 )
 
 // objectsOf lists the objects of a machine, in the order of their creation.
-func objectsOf(state *machineState) []spi.Object {
-	vm := state.VirtualMachine
+func objectsOf(seen *evidence) []spi.Object {
+	vm := seen.VirtualMachine
 	objects := []spi.Object{objectOf("VirtualMachine", vm, string(vm.Status.PrintableStatus))}
 
-	for i := range state.Images {
-		image := volumeObject(&state.Images[i])
+	for i := range seen.Images {
+		image := volumeObject(&seen.Images[i])
 		image.Role = "source of a clone"
 
 		if name := vm.Labels[v1alpha1.LabelGoldenImage]; name == image.Name && image.Namespace == vm.Namespace {
@@ -29,23 +29,23 @@ func objectsOf(state *machineState) []spi.Object {
 		objects = append(objects, image)
 	}
 
-	for i := range state.DataVolumes {
-		objects = append(objects, volumeObject(&state.DataVolumes[i]))
+	for i := range seen.DataVolumes {
+		objects = append(objects, volumeObject(&seen.DataVolumes[i]))
 	}
 
-	if state.Instance != nil {
-		objects = append(objects, instanceObject(state.Instance))
+	if seen.Instance != nil {
+		objects = append(objects, instanceObject(seen.Instance))
 	}
 
-	for i := range state.Migrations {
-		migration := objectOf("VirtualMachineInstanceMigration", &state.Migrations[i], string(state.Migrations[i].Status.Phase))
+	for i := range seen.Migrations {
+		migration := objectOf("VirtualMachineInstanceMigration", &seen.Migrations[i], string(seen.Migrations[i].Status.Phase))
 		migration.Role = "live migration"
 		objects = append(objects, migration)
 	}
 
-	for i := range state.Pods {
-		pod := objectOf("Pod", &state.Pods[i], podState(&state.Pods[i]))
-		if diagnose.IsMigrationTarget(&state.Pods[i]) {
+	for i := range seen.Pods {
+		pod := objectOf("Pod", &seen.Pods[i], podState(&seen.Pods[i]))
+		if diagnose.IsMigrationTarget(&seen.Pods[i]) {
 			pod.Role = "migration target"
 		}
 

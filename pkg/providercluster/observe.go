@@ -35,7 +35,7 @@ func (m *Machines) getOwned(ctx context.Context, in *spi.ObserveMachineInput) (*
 		return nil, nil, spi.Errorf(spi.ErrNotFound, "VirtualMachine %s", c.Path(in.Name))
 	}
 
-	m.orphans.forget(vm.UID)
+	m.endSightings(vm.UID)
 
 	return c, vm, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/images"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerid"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/records"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -51,14 +52,15 @@ const initializeWait = 15 * time.Second
 
 // Machines implements spi.PluginSPI.
 type Machines struct {
-	options  Options
-	clients  *providerapi.Cache
-	images   *images.Manager
-	periods  diagnose.GracePeriods
-	waiters  chan struct{}
-	loop     *creationLoop
-	orphans  *orphanTracker
-	evidence *evidenceCache
+	options Options
+	clients *providerapi.Cache
+	images  *images.Manager
+	periods diagnose.GracePeriods
+	waiters chan struct{}
+	records *records.Store[record]
+	// sightingRetention is how long a sighting of an orphan is remembered: until the search after the
+	// next one.
+	sightingRetention time.Duration
 }
 
 var _ spi.PluginSPI = (*Machines)(nil)
@@ -69,15 +71,16 @@ func NewMachines(clients *providerapi.Cache, manager *images.Manager, options Op
 	options.InitializeWait = cmp.Or(options.InitializeWait, initializeWait)
 	options.MaxDeleteWait = cmp.Or(options.MaxDeleteWait, MaxDeleteWait)
 
+	sightingRetention := options.OrphanGracePeriod + 2*options.OrphanPeriod
+
 	return &Machines{
-		options:  options,
-		clients:  clients,
-		images:   manager,
-		periods:  diagnose.GracePeriodsOf(options.UnschedulableGrace),
-		waiters:  make(chan struct{}, max(1, options.Workers/2)),
-		loop:     newCreationLoop(options.Clock),
-		orphans:  newOrphanTracker(options.Clock, options.OrphanGracePeriod+2*options.OrphanPeriod),
-		evidence: newEvidenceCache(options.Clock),
+		options:           options,
+		clients:           clients,
+		images:            manager,
+		periods:           diagnose.GracePeriodsOf(options.UnschedulableGrace),
+		waiters:           make(chan struct{}, max(1, options.Workers/2)),
+		records:           records.NewStore[record](options.Clock, max(records.Retention, sightingRetention)),
+		sightingRetention: sightingRetention,
 	}
 }
 

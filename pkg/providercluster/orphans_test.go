@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
@@ -16,9 +15,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// TestObservations runs machine-controller-manager's passes, half an hour apart: it lists the
+// TestRecordSighting runs machine-controller-manager's passes, half an hour apart: it lists the
 // machines, and has those deleted that it does not know.
-func TestObservations(t *testing.T) {
+func TestRecordSighting(t *testing.T) {
 	t.Parallel()
 
 	for name, tc := range map[string]struct {
@@ -35,16 +34,16 @@ func TestObservations(t *testing.T) {
 			t.Parallel()
 
 			clock := clocktesting.NewFakeClock(time.Now())
-			o := newOrphanTracker(clock, 70*time.Minute)
+			m := NewMachines(nil, nil, Options{Clock: clock, OrphanGracePeriod: 10 * time.Minute, OrphanPeriod: 30 * time.Minute})
 
 			var row time.Duration
 
 			for _, orphan := range tc.passes {
-				o.recordList(caller.ThisProcess, "machines", []types.UID{"u"})
+				m.recordListing(caller.ThisProcess, "u")
 				clock.Step(time.Second)
 
 				if orphan {
-					row = o.recordObservation(caller.ThisProcess, "u")
+					row = m.recordSighting(caller.ThisProcess, "u")
 				}
 
 				clock.Step(30*time.Minute - time.Second)
@@ -55,9 +54,9 @@ func TestObservations(t *testing.T) {
 	}
 }
 
-// TestObservationsEndWithTheirCaller restarts a machine controller with an empty cache, twice,
+// TestCheckOrphan_RestartedCaller restarts a machine controller with an empty cache, twice,
 // while the driver keeps running.
-func TestObservationsEndWithTheirCaller(t *testing.T) {
+func TestCheckOrphan_RestartedCaller(t *testing.T) {
 	t.Parallel()
 
 	clock := clocktesting.NewFakeClock(time.Now())
@@ -73,56 +72,62 @@ func TestObservationsEndWithTheirCaller(t *testing.T) {
 	}
 
 	require.NoError(t, asked("third"), "it has known for long")
-	p.orphans.forget("u")
+	p.endSightings("u")
 	require.ErrorIs(t, asked("second"), spi.ErrConflict, "it has a Machine")
 }
 
-// TestListsOfOthersEndNoObservations has a process list between two observations of another one:
-// only the own list of a process ends its observations.
-func TestListsOfOthersEndNoObservations(t *testing.T) {
+// TestRecordListing_OtherCallers has a process list between two sightings of another one:
+// only the own list of a process ends its sightings.
+func TestRecordListing_OtherCallers(t *testing.T) {
 	t.Parallel()
 
 	clock := clocktesting.NewFakeClock(time.Now())
-	o := newOrphanTracker(clock, time.Hour)
+	m := NewMachines(nil, nil, Options{Clock: clock, OrphanGracePeriod: time.Hour})
 
-	require.Zero(t, o.recordObservation("first", "u"))
+	require.Zero(t, m.recordSighting("first", "u"))
 
 	for _, by := range []caller.ID{"first", "second", "second", caller.Unknown, caller.Unknown} {
 		clock.Step(time.Minute)
-		o.recordList(by, "machines", []types.UID{"u"})
+		m.recordListing(by, "u")
 	}
 
-	require.Equal(t, 5*time.Minute, o.recordObservation("first", "u"))
+	require.Equal(t, 5*time.Minute, m.recordSighting("first", "u"))
 	clock.Step(time.Minute)
-	o.recordList("first", "machines", []types.UID{"u"})
+	m.recordListing("first", "u")
 	clock.Step(time.Minute)
-	o.recordList("first", "machines", []types.UID{"u"})
-	require.Zero(t, o.recordObservation("first", "u"))
+	m.recordListing("first", "u")
+	require.Zero(t, m.recordSighting("first", "u"))
 }
 
-// TestOrphanTrackerIsBounded has more callers than are remembered. The observations and lists of
-// removed callers begin again.
-func TestOrphanTrackerIsBounded(t *testing.T) {
+// TestRecordSighting_Expiry has a sighting long after the last one.
+func TestRecordSighting_Expiry(t *testing.T) {
 	t.Parallel()
 
 	clock := clocktesting.NewFakeClock(time.Now())
-	o := newOrphanTracker(clock, time.Hour)
+	m := NewMachines(nil, nil, Options{Clock: clock, OrphanGracePeriod: 10 * time.Minute})
 
-	const many = 6
+	require.Zero(t, m.recordSighting("first", "u"))
+	clock.Step(10 * time.Minute)
+	require.Equal(t, 10*time.Minute, m.recordSighting("first", "u"))
+	clock.Step(10*time.Minute + time.Second)
+	require.Zero(t, m.recordSighting("second", "u"), "the record itself is still in use")
+	require.Zero(t, m.recordSighting("first", "u"))
+}
 
-	for i := range many {
-		by := caller.ID(fmt.Sprint("process", i))
+// TestRecordSighting_Bound has more processes than are remembered. Their sequences begin again.
+func TestRecordSighting_Bound(t *testing.T) {
+	t.Parallel()
 
-		o.recordList(by, "machines", make([]types.UID, maxRemembered/(many-1)))
-		require.Zero(t, o.recordObservation(by, "u"))
-		clock.Step(time.Minute)
+	clock := clocktesting.NewFakeClock(time.Now())
+	m := NewMachines(nil, nil, Options{Clock: clock, OrphanGracePeriod: time.Hour})
+
+	for i := range maxSighters {
+		require.Zero(t, m.recordSighting(caller.ID(fmt.Sprint("process", i)), "u"))
 	}
 
-	require.NotContains(t, o.callers, caller.ID("process0"))
-	require.Len(t, o.callers, many-2)
-	require.Equal(t, time.Minute, o.recordObservation("process5", "u"))
-
-	clock.Step(2 * time.Hour)
-	o.recordObservation("process6", "u")
-	require.Len(t, o.callers, 1, "outdated observations are removed")
+	clock.Step(time.Minute)
+	require.Equal(t, time.Minute, m.recordSighting("process0", "u"))
+	require.Zero(t, m.recordSighting("another", "u"))
+	require.Zero(t, m.recordSighting("process0", "u"))
+	m.records.Peek("u", func(r *record) { require.Len(t, r.sightings, 2) })
 }
