@@ -116,15 +116,17 @@ func (o *options) newLocal(control *controlCluster, addresses *machineaddress.Re
 		return nil, err
 	}
 
-	p, controller := &process{}, o.controller(control.server)
-	controller.Events = events
-	controller.Addresses = addresses
+	o.describeController(control.server)
+	o.driver.Plugin.Events = events
+	o.driver.Plugin.Addresses = addresses
 
 	// machine-controller-manager serves /metrics from this registry.
-	clusters, err := o.plugin.ProviderClusters(controller, prometheus.DefaultRegisterer)
+	clusters, err := o.driver.ProviderClusters(prometheus.DefaultRegisterer)
 	if err != nil {
 		return nil, err
 	}
+
+	p := &process{}
 
 	if o.evacuation.enabled {
 		evacuations, err := o.evacuation.controller(control, clusters.Evacuator, events)
@@ -132,11 +134,11 @@ func (o *options) newLocal(control *controlCluster, addresses *machineaddress.Re
 			return nil, err
 		}
 
-		controller.Observers = []kubevirt.Observer{evacuations}
+		o.driver.Plugin.Observers = []kubevirt.Observer{evacuations}
 		p.tasks = []func(context.Context){evacuations.Run}
 	}
 
-	plugin, err := o.plugin.Plugin(controller, clusters.Machines, prometheus.DefaultRegisterer)
+	plugin, err := o.driver.NewPlugin(clusters.Machines, prometheus.DefaultRegisterer)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +152,7 @@ func (o *options) newLocal(control *controlCluster, addresses *machineaddress.Re
 // newRemote returns a driver over gRPC. It needs no stop: the driver cancels the calls of a process
 // that exits.
 func (o *options) newRemote(ctx context.Context) (*process, error) {
-	client, err := o.remote.driver()
+	client, err := o.remote.client()
 	if err != nil {
 		return nil, err
 	}

@@ -19,16 +19,16 @@ import (
 type options struct {
 	version    bool
 	remote     remoteOptions
-	plugin     *driveroptions.Options
+	driver     *driveroptions.Options
 	evacuation evacuationOptions
-	// pluginFlags and evacuationFlags are those of plugin and evacuation.
-	pluginFlags, evacuationFlags *pflag.FlagSet
+	// driverFlags and evacuationFlags are those of driver and evacuation.
+	driverFlags, evacuationFlags *pflag.FlagSet
 }
 
 func newOptions() *options {
 	return &options{
-		plugin:          driveroptions.New(),
-		pluginFlags:     pflag.NewFlagSet("plugin", pflag.ContinueOnError),
+		driver:          driveroptions.New(),
+		driverFlags:     pflag.NewFlagSet("driver", pflag.ContinueOnError),
 		evacuation:      newEvacuationOptions(),
 		evacuationFlags: pflag.NewFlagSet("evacuation", pflag.ContinueOnError),
 	}
@@ -36,8 +36,8 @@ func newOptions() *options {
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.version, "version", false, "Print the version and the commit, and exit.")
-	o.plugin.AddFlags(o.pluginFlags)
-	fs.AddFlagSet(o.pluginFlags)
+	o.driver.AddFlags(o.driverFlags)
+	fs.AddFlagSet(o.driverFlags)
 	o.evacuation.addFlags(o.evacuationFlags)
 	fs.AddFlagSet(o.evacuationFlags)
 	o.remote.addFlags(fs)
@@ -45,11 +45,11 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 
 func (o *options) validate() error {
 	if o.remote.endpoint == "" {
-		return errors.Join(o.plugin.Validate(), o.evacuation.validate(), o.remote.requireNone())
+		return errors.Join(o.driver.Validate(), o.evacuation.validate(), o.remote.requireNone())
 	}
 
 	return errors.Join(o.remote.validate(),
-		requireNone(o.pluginFlags, "has no effect with --driver-endpoint; set it on mcm-kubevirt serve"),
+		requireNone(o.driverFlags, "has no effect with --driver-endpoint; set it on mcm-kubevirt serve"),
 		requireNone(o.evacuationFlags, "requires the driver in this process; remove it or --driver-endpoint"))
 }
 
@@ -66,15 +66,13 @@ func requireNone(flags *pflag.FlagSet, reason string) error {
 	return errors.Join(errs...)
 }
 
-// controller describes the machine controller to the driver.
-func (o *options) controller(server *mcmoptions.MCServer) driveroptions.Controller {
-	return driveroptions.Controller{
-		CreationTimeout: server.SafetyOptions.MachineCreationTimeout.Duration,
-		OrphanPeriod:    server.SafetyOptions.MachineSafetyOrphanVMsPeriod.Duration,
-		Workers:         int(server.ConcurrentNodeSyncs),
-		NoTarget:        server.TargetKubeconfig == constants.TargetKubeconfigDisabledValue,
-		Evacuation:      o.evacuation.enabled,
-	}
+// describeController sets the driver's options that machine-controller-manager's flags determine.
+func (o *options) describeController(server *mcmoptions.MCServer) {
+	o.driver.Plugin.CreationTimeout = server.SafetyOptions.MachineCreationTimeout.Duration
+	o.driver.Plugin.Allowed.Evacuation = o.evacuation.enabled
+	o.driver.Machines.OrphanPeriod = server.SafetyOptions.MachineSafetyOrphanVMsPeriod.Duration
+	o.driver.Machines.Workers = int(server.ConcurrentNodeSyncs)
+	o.driver.Machines.NeedAddress = server.TargetKubeconfig == constants.TargetKubeconfigDisabledValue
 }
 
 // remoteOptions are the address and the credentials of a driver over gRPC.
@@ -123,7 +121,7 @@ func (o *remoteOptions) requireNone() error {
 	return nil
 }
 
-func (o *remoteOptions) driver() (*driverrpc.Client, error) {
+func (o *remoteOptions) client() (*driverrpc.Client, error) {
 	if o.local() {
 		return driverrpc.NewClient(o.endpoint, insecure.NewCredentials())
 	}

@@ -181,11 +181,11 @@ func (o *diagnoseOptions) diagnoser() (*diagnoser, error) {
 	}
 
 	driver := driveroptions.New()
-	driver.ProviderQPS = diagnoseQPS
-	driver.RetryFor = diagnoseRetryFor
-	driver.UnschedulableGrace = o.grace
+	driver.Requests.QPS = diagnoseQPS
+	driver.Requests.RetryFor = diagnoseRetryFor
+	driver.Machines.UnschedulableGrace = o.grace
 
-	clusters, err := driver.ProviderClusters(driveroptions.Controller{}, prometheus.NewRegistry())
+	clusters, err := driver.ProviderClusters(prometheus.NewRegistry())
 	if err != nil {
 		return nil, err
 	}

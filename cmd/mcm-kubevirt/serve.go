@@ -98,12 +98,17 @@ func (o *serveOptions) run(ctx context.Context) error {
 }
 
 func (o *serveOptions) server(registry prometheus.Registerer) (*driverrpc.Server, error) {
-	clusters, err := o.driver.ProviderClusters(o.controller(), registry)
+	o.driver.Machines.Workers = o.maxCalls
+	if o.kubeconfigDir != "" {
+		o.driver.Plugin.Kubeconfigs = kubeconfig.Folder(o.kubeconfigDir)
+	}
+
+	clusters, err := o.driver.ProviderClusters(registry)
 	if err != nil {
 		return nil, err
 	}
 
-	plugin, err := o.driver.Plugin(o.controller(), clusters.Machines, registry)
+	plugin, err := o.driver.NewPlugin(clusters.Machines, registry)
 	if err != nil {
 		return nil, err
 	}
@@ -182,22 +187,20 @@ type serveOptions struct {
 	metricsAddress string
 	maxCalls       int
 	kubeconfigDir  string
-
-	creationTimeout time.Duration
-	orphanPeriod    time.Duration
-	noTarget        bool
-	driver          *driveroptions.Options
+	driver         *driveroptions.Options
 }
 
 // newServeOptions returns the defaults. Flags of machine-controller-manager have its defaults.
 func newServeOptions() *serveOptions {
+	driver := driveroptions.New()
+	driver.Plugin.CreationTimeout = 20 * time.Minute
+	driver.Machines.OrphanPeriod = 15 * time.Minute
+
 	return &serveOptions{
-		listen:          "unix:///run/mcm-kubevirt/driver.sock",
-		metricsAddress:  "127.0.0.1:10261",
-		maxCalls:        200,
-		creationTimeout: 20 * time.Minute,
-		orphanPeriod:    15 * time.Minute,
-		driver:          driveroptions.New(),
+		listen:         "unix:///run/mcm-kubevirt/driver.sock",
+		metricsAddress: "127.0.0.1:10261",
+		maxCalls:       200,
+		driver:         driver,
 	}
 }
 
@@ -216,13 +219,13 @@ func (o *serveOptions) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&o.kubeconfigDir, "kubeconfig-dir", "",
 		"Folder with a kubeconfig per cluster, in a file named after the tag mcm.gardener.cloud/cluster; set it to keep the credentials out of "+
 			"the control cluster. Requests that contain a kubeconfig are then refused. Empty: requests contain it.")
-	flags.DurationVar(&o.creationTimeout, "machine-creation-timeout", o.creationTimeout,
+	flags.DurationVar(&o.driver.Plugin.CreationTimeout, "machine-creation-timeout", o.driver.Plugin.CreationTimeout,
 		"Time after which the machine controller replaces a machine that has not joined, and until which failures of a machine are reported; set it "+
 			"to the value of the machine controller's flag.")
-	flags.DurationVar(&o.orphanPeriod, "machine-safety-orphan-vms-period", o.orphanPeriod,
+	flags.DurationVar(&o.driver.Machines.OrphanPeriod, "machine-safety-orphan-vms-period", o.driver.Machines.OrphanPeriod,
 		"Period of the machine controller's search for orphans; set it to the value of the machine controller's flag. A golden image is kept for two "+
 			"periods after the last request that named its MachineClass.")
-	flags.BoolVar(&o.noTarget, "without-target-cluster", false,
+	flags.BoolVar(&o.driver.Machines.NeedAddress, "without-target-cluster", false,
 		"Set it if the machine controller runs with --target-kubeconfig=none: a machine then counts as scheduled when it has an address.")
 	o.driver.AddFlags(flags)
 	logs.AddFlags(flags)
@@ -262,7 +265,7 @@ func (o *serveOptions) validateLimits() error {
 		errs = append(errs, fmt.Errorf("--max-concurrent-calls must be between 1 and %d", mostCalls))
 	}
 
-	if o.creationTimeout <= 0 || o.orphanPeriod <= 0 {
+	if o.driver.Plugin.CreationTimeout <= 0 || o.driver.Machines.OrphanPeriod <= 0 {
 		errs = append(errs, errors.New("--machine-creation-timeout and --machine-safety-orphan-vms-period must be greater than zero"))
 	}
 
@@ -275,19 +278,4 @@ func (o *serveOptions) validateLimits() error {
 	}
 
 	return errors.Join(errs...)
-}
-
-func (o *serveOptions) controller() driveroptions.Controller {
-	controller := driveroptions.Controller{
-		CreationTimeout: o.creationTimeout,
-		OrphanPeriod:    o.orphanPeriod,
-		Workers:         o.maxCalls,
-		NoTarget:        o.noTarget,
-	}
-
-	if o.kubeconfigDir != "" {
-		controller.Kubeconfigs = kubeconfig.Folder(o.kubeconfigDir)
-	}
-
-	return controller
 }

@@ -8,7 +8,6 @@ package driveroptions
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -26,84 +25,49 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// Controller describes the machine controller that calls the driver.
-type Controller struct {
-	// CreationTimeout is the time after which a machine that has not joined is replaced, unless the
-	// Machine sets its own.
-	CreationTimeout time.Duration
-	// OrphanPeriod is the period of its search for orphans.
-	OrphanPeriod time.Duration
-	// Workers is the maximum number of its concurrent calls.
-	Workers int
-	// NoTarget is set if it runs without a target cluster.
-	NoTarget bool
-	// Evacuation is set if it runs with --evacuation.
-	Evacuation bool
-	// Observers are notified of the classes in its requests.
-	Observers []kubevirt.Observer
-	// Events records the progress of machines; nil to record nothing.
-	Events kubevirt.EventRecorder
-	// Addresses records the addresses of machines; nil to return them only in responses.
-	Addresses kubevirt.Addresses
-	// Kubeconfigs provides the kubeconfigs of provider clusters; nil to use those in the requests.
-	Kubeconfigs kubevirt.Kubeconfigs
-}
-
-// Options are the driver's options.
+// Options are the driver's options, each with the package that uses it. The caller sets those that
+// describe the machine controller: CreationTimeout, OrphanPeriod, Workers, NeedAddress and the fields of
+// Plugin.
 type Options struct {
-	// ProviderQPS limits the requests per second to one provider cluster; a burst may have twice as
-	// many.
-	ProviderQPS float32
-	// UnschedulableGrace is how long a failure must last before it is reported.
-	UnschedulableGrace time.Duration
-	// OrphanGracePeriod is how long a VirtualMachine must be orphaned before it is deleted.
-	OrphanGracePeriod time.Duration
-	// TemplatePolicy restricts virtualMachineTemplate in ProviderSpecs.
-	TemplatePolicy validation.TemplatePolicy
+	Plugin   kubevirt.Options
+	Machines providercluster.Options
+	// Requests need no Burst, Servers and Called.
+	Requests providerapi.Options
 	// AllowInternalServers allows kubeconfigs with servers of the driver's own host and cluster.
 	AllowInternalServers bool
-
-	// The fields below have no flag.
-
-	// RetryFor is how long transient errors of the provider cluster are retried within a call:
-	// machine-controller-manager treats every error as a failed machine.
-	RetryFor time.Duration
-	// InitializeWait and MaxDeleteWait are those of providercluster.Options.
-	InitializeWait, MaxDeleteWait time.Duration
-	// Clock is the clock for grace periods, and ImageClock for the age of golden images.
-	Clock      clock.Clock
+	// ImageClock is the clock for the age of golden images.
 	ImageClock clock.PassiveClock
-	// WrapTransport, if set, wraps the transport of all requests to provider clusters.
-	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
 // New returns the defaults.
 func New() *Options {
 	return &Options{
-		ProviderQPS:          100,
-		UnschedulableGrace:   30 * time.Second,
-		OrphanGracePeriod:    10 * time.Minute,
-		TemplatePolicy:       validation.TemplateSafe,
+		Plugin: kubevirt.Options{Allowed: validation.Options{Template: validation.TemplateSafe}},
+		Machines: providercluster.Options{
+			UnschedulableGrace: 30 * time.Second,
+			OrphanGracePeriod:  10 * time.Minute,
+			Clock:              clock.RealClock{},
+		},
+		// machine-controller-manager treats every error as a failed machine.
+		Requests:             providerapi.Options{QPS: 100, RetryFor: 15 * time.Second},
 		AllowInternalServers: true,
-		RetryFor:             15 * time.Second,
-		Clock:                clock.RealClock{},
 		ImageClock:           clock.RealClock{},
 	}
 }
 
 // AddFlags adds the flags to those of a command.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
-	fs.Float32Var(&o.ProviderQPS, "provider-kube-api-qps", o.ProviderQPS,
+	fs.Float32Var(&o.Requests.QPS, "provider-kube-api-qps", o.Requests.QPS,
 		"Maximum requests per second to the API server of one provider cluster, with bursts of twice as many; lower it if many shoots share a "+
 			"small provider cluster.")
-	fs.DurationVar(&o.UnschedulableGrace, "unschedulable-grace", o.UnschedulableGrace,
+	fs.DurationVar(&o.Machines.UnschedulableGrace, "unschedulable-grace", o.Machines.UnschedulableGrace,
 		"How long a lack of capacity, quota or a permission must last before it is reported; raise it if the provider cluster's own "+
 			"autoscaler needs longer to add nodes. A failure that the provider cluster retries, such as an import, is reported after twice that "+
 			"time, and a failure that usually resolves itself after ten times that time.")
-	fs.DurationVar(&o.OrphanGracePeriod, "orphan-grace-period", o.OrphanGracePeriod,
+	fs.DurationVar(&o.Machines.OrphanGracePeriod, "orphan-grace-period", o.Machines.OrphanGracePeriod,
 		"Minimum time a VirtualMachine must be orphaned before it is deleted; raise it if an old and a new control plane may run at the same time "+
 			"for longer while a shoot is moved.")
-	fs.StringVar((*string)(&o.TemplatePolicy), "virtual-machine-template", string(o.TemplatePolicy),
+	fs.StringVar((*string)(&o.Plugin.Allowed.Template), "virtual-machine-template", string(o.Plugin.Allowed.Template),
 		"Allowed content of virtualMachineTemplate in a ProviderSpec: none, safe (no host disks, service accounts or hook sidecars) or all; set it "+
 			"depending on the trust in the owners of MachineClasses.")
 	fs.BoolVar(&o.AllowInternalServers, "allow-internal-provider-servers", o.AllowInternalServers,
@@ -111,22 +75,13 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 			"authors of kubeconfigs must not reach servers in the network of the driver, such as shoot owners in a seed.")
 }
 
-// servers returns the servers to which the driver may send requests.
-func (o *Options) servers() transport.Servers {
-	if o.AllowInternalServers {
-		return transport.AnyServer
-	}
-
-	return transport.ExternalServers
-}
-
 // Validate returns an error that lists all flags with an invalid value.
 func (o *Options) Validate() error {
 	return errors.Join(
-		require(o.ProviderQPS > 0, "--provider-kube-api-qps must be greater than zero"),
-		require(o.UnschedulableGrace >= 0, "--unschedulable-grace must not be negative"),
-		require(o.OrphanGracePeriod >= 0, "--orphan-grace-period must not be negative"),
-		require(slices.Contains(validation.TemplatePolicies, o.TemplatePolicy), "--virtual-machine-template must be none, safe or all"),
+		require(o.Requests.QPS > 0, "--provider-kube-api-qps must be greater than zero"),
+		require(o.Machines.UnschedulableGrace >= 0, "--unschedulable-grace must not be negative"),
+		require(o.Machines.OrphanGracePeriod >= 0, "--orphan-grace-period must not be negative"),
+		require(slices.Contains(validation.TemplatePolicies, o.Plugin.Allowed.Template), "--virtual-machine-template must be none, safe or all"),
 	)
 }
 
@@ -147,49 +102,32 @@ type ProviderClusters struct {
 
 // ProviderClusters returns the access to provider clusters, and registers the metrics of clients
 // and golden images.
-func (o *Options) ProviderClusters(controller Controller, metrics prometheus.Registerer) (*ProviderClusters, error) {
-	clients := providerapi.NewCache(providerapi.Options{
-		QPS:           o.ProviderQPS,
-		Burst:         max(1, int(2*o.ProviderQPS)),
-		RetryFor:      o.RetryFor,
-		Servers:       o.servers(),
-		Called:        counted,
-		WrapTransport: o.WrapTransport,
-	})
-	manager := images.NewManager(o.ImageClock, controller.OrphanPeriod)
+func (o *Options) ProviderClusters(metrics prometheus.Registerer) (*ProviderClusters, error) {
+	requests := o.Requests
+	requests.Burst = max(1, int(2*requests.QPS))
+	requests.Called = func(c providerapi.Call) { kubevirt.CountRequest(c.Service, c.Duration, c.Failed) }
+	requests.Servers = transport.ExternalServers
+	if o.AllowInternalServers {
+		requests.Servers = transport.AnyServer
+	}
+
+	clients := providerapi.NewCache(requests)
+	manager := images.NewManager(o.ImageClock, o.Machines.OrphanPeriod)
 
 	if err := errors.Join(metrics.Register(clients), metrics.Register(manager)); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 
 	return &ProviderClusters{
-		Machines: providercluster.NewMachines(clients, manager, providercluster.Options{
-			UnschedulableGrace: o.UnschedulableGrace,
-			OrphanGracePeriod:  o.OrphanGracePeriod,
-			OrphanPeriod:       controller.OrphanPeriod,
-			Workers:            controller.Workers,
-			NeedAddress:        controller.NoTarget,
-			InitializeWait:     o.InitializeWait,
-			MaxDeleteWait:      o.MaxDeleteWait,
-			Clock:              o.Clock,
-		}),
-		Explainer: providercluster.NewExplainer(clients, o.Clock, o.UnschedulableGrace),
+		Machines:  providercluster.NewMachines(clients, manager, o.Machines),
+		Explainer: providercluster.NewExplainer(clients, o.Machines.Clock, o.Machines.UnschedulableGrace),
 		Evacuator: provider.New(clients),
 	}, nil
 }
 
-func counted(c providerapi.Call) { kubevirt.CountRequest(c.Service, c.Duration, c.Failed) }
-
-// Plugin returns the driver on top of the given PluginSPI, and registers its metrics.
-func (o *Options) Plugin(controller Controller, provider spi.PluginSPI, metrics prometheus.Registerer) (*kubevirt.MachinePlugin, error) {
-	plugin := kubevirt.New(provider, kubevirt.Options{
-		CreationTimeout: controller.CreationTimeout,
-		Allowed:         validation.Options{Template: o.TemplatePolicy, Evacuation: controller.Evacuation},
-		Events:          controller.Events,
-		Observers:       controller.Observers,
-		Addresses:       controller.Addresses,
-		Kubeconfigs:     controller.Kubeconfigs,
-	})
+// NewPlugin returns the driver on top of the given PluginSPI, and registers its metrics.
+func (o *Options) NewPlugin(provider spi.PluginSPI, metrics prometheus.Registerer) (*kubevirt.MachinePlugin, error) {
+	plugin := kubevirt.New(provider, o.Plugin)
 
 	return plugin, plugin.RegisterMetrics(metrics)
 }

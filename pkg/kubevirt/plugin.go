@@ -22,11 +22,13 @@ import (
 
 // Options are the plugin's settings. CreationTimeout and Allowed are required.
 type Options struct {
-	// CreationTimeout is machine-controller-manager's timeout for Machines that do not set their own.
+	// CreationTimeout is the time after which machine-controller-manager replaces a machine that has not
+	// joined, unless the Machine sets its own.
 	CreationTimeout time.Duration
 	// Allowed restricts the ProviderSpecs.
 	Allowed validation.Options
-	// Events records the progress and the failures of machines as Events on the Machines.
+	// Events records the progress and the failures of machines as Events on the Machines; nil to record
+	// nothing.
 	Events EventRecorder
 	// Observers observe the MachineClasses of requests.
 	Observers []Observer

@@ -40,7 +40,7 @@ type Settings struct {
 // NewDriver returns the driver, wired as the sidecar and mcm-kubevirt serve wire it, with recorded
 // calls.
 func NewDriver(o Settings) driver.Driver {
-	d, err := o.options().Plugin(o.controller(), o.clusters().Machines, prometheus.NewRegistry())
+	d, err := o.options().NewPlugin(o.clusters().Machines, prometheus.NewRegistry())
 	if err != nil {
 		panic(err) // The registry is new.
 	}
@@ -54,7 +54,7 @@ func NewEvacuator() *provider.Evacuator {
 }
 
 func (o Settings) clusters() *driveroptions.ProviderClusters {
-	clusters, err := o.options().ProviderClusters(o.controller(), prometheus.NewRegistry())
+	clusters, err := o.options().ProviderClusters(prometheus.NewRegistry())
 	if err != nil {
 		panic(err) // The registry is new.
 	}
@@ -62,28 +62,23 @@ func (o Settings) clusters() *driveroptions.ProviderClusters {
 	return clusters
 }
 
+// options describe the machine controller of the tests, as kubernetes/base runs it.
 func (o Settings) options() *driveroptions.Options {
 	options := driveroptions.New()
-	options.Clock = cmp.Or[clock.Clock](o.Clock, options.Clock)
-	options.ImageClock = cmp.Or[clock.PassiveClock](o.ImageClock, options.Clock)
-	options.WrapTransport = clienttransport.Wrappers(o.Wrap, recorder.requests.wrap)
-	options.UnschedulableGrace = o.Grace
-	options.InitializeWait = o.Wait
-	options.MaxDeleteWait = o.DeleteWait
-	options.RetryFor = cmp.Or(o.Retry, options.RetryFor)
+	options.Plugin.CreationTimeout = 20 * time.Minute
+	options.Plugin.Allowed.Evacuation = len(o.Observers) > 0
+	options.Plugin.Events = o.Events
+	options.Plugin.Observers = o.Observers
+	options.Machines.OrphanPeriod = 30 * time.Minute
+	options.Machines.Workers = 50
+	options.Machines.NeedAddress = o.Bootstrap
+	options.Machines.UnschedulableGrace = o.Grace
+	options.Machines.InitializeWait = o.Wait
+	options.Machines.MaxDeleteWait = o.DeleteWait
+	options.Machines.Clock = cmp.Or[clock.Clock](o.Clock, options.Machines.Clock)
+	options.ImageClock = cmp.Or[clock.PassiveClock](o.ImageClock, options.Machines.Clock)
+	options.Requests.RetryFor = cmp.Or(o.Retry, options.Requests.RetryFor)
+	options.Requests.WrapTransport = clienttransport.Wrappers(o.Wrap, recorder.requests.wrap)
 
 	return options
-}
-
-// controller describes the machine controller of the tests, as kubernetes/base runs it.
-func (o Settings) controller() driveroptions.Controller {
-	return driveroptions.Controller{
-		CreationTimeout: 20 * time.Minute,
-		OrphanPeriod:    30 * time.Minute,
-		Workers:         50,
-		NoTarget:        o.Bootstrap,
-		Evacuation:      len(o.Observers) > 0,
-		Events:          o.Events,
-		Observers:       o.Observers,
-	}
 }
