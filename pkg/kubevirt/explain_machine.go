@@ -1,6 +1,7 @@
 package kubevirt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -106,6 +107,9 @@ func vanished(found *spi.Explanation, source machineclass.KubeconfigSource) *spi
 	}, source)}
 }
 
+// noAction is the remedy of expected responses for an operator.
+const noAction = "nothing"
+
 // causeFrom returns a cause as the driver reports it; nil stays nil. It always has a remedy.
 func causeFrom(c *spi.Cause, source machineclass.KubeconfigSource) *spi.Cause {
 	if c == nil {
@@ -113,11 +117,8 @@ func causeFrom(c *spi.Cause, source machineclass.KubeconfigSource) *spi.Cause {
 	}
 
 	e := completed(c.Err, source)
-	if e.Remedy == "" {
-		e.Remedy = clause(remedies[e.Reason])
-	}
-
-	e.Message, e.Remedy = statustext.Fit(e.Message), statustext.Fit(e.Remedy)
+	e.Message = statustext.Fit(e.Message)
+	e.Remedy = statustext.Fit(cmp.Or(e.Remedy, noAction))
 
 	return &spi.Cause{Err: e, Since: c.Since, ReportableAt: c.ReportableAt, Sign: c.Sign}
 }

@@ -49,8 +49,8 @@ func TestMeanings_RetriesInDocs(t *testing.T) {
 // remedyRow matches a row of docs/troubleshooting.md: its token and its remedy.
 var remedyRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\|.+\\| ([^|]+) \\| \\w+ \\| \\w+ \\|$")
 
-// TestTroubleshootingHasTheRemedies compares the remedies of the operator's commands with the page.
-func TestTroubleshootingHasTheRemedies(t *testing.T) {
+// TestDefaultRemedies_Troubleshooting compares the remedies of the operator's commands with the page.
+func TestDefaultRemedies_Troubleshooting(t *testing.T) {
 	t.Parallel()
 
 	page, err := os.ReadFile("../../docs/troubleshooting.md")
@@ -61,13 +61,19 @@ func TestTroubleshootingHasTheRemedies(t *testing.T) {
 		told[row[1]] = strings.ReplaceAll(row[2], "`", "")
 	}
 
-	want := map[string]string{unknown.reason: told[unknown.reason], TokenVanished: told[TokenVanished]}
-	for _, m := range meanings {
-		want[m.reason] = told[m.reason]
+	remedies := defaultRemedies("the Secret of the MachineClass")
+	for _, reason := range []string{"NotScheduledYet", "MachineNotFound"} {
+		require.NotContains(t, remedies, reason)
+		remedies[reason] = noAction
 	}
 
-	require.NotContains(t, want, "")
-	require.Equal(t, want, remedies)
+	for _, m := range meanings {
+		require.Contains(t, remedies, m.reason)
+	}
+
+	for reason, remedy := range remedies {
+		require.Equal(t, strings.ToUpper(remedy[:1])+remedy[1:]+".", told[reason], reason)
+	}
 }
 
 // TestReasons_CodesInDocs writes the codes into the tables of tokens: each token of the code has one row.
