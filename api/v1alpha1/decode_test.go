@@ -103,6 +103,16 @@ func TestDecode(t *testing.T) {
 	}
 }
 
+func TestDecode_NoObject(t *testing.T) {
+	t.Parallel()
+
+	for _, raw := range []string{``, `null`, `[]`, `"x"`, `7`, `{"region":"r`} {
+		spec, errs := v1alpha1.Decode([]byte(raw), field.NewPath("providerSpec"))
+		require.NotEmpty(t, errs, raw)
+		require.Nil(t, spec, "%s: there is nothing to validate", raw)
+	}
+}
+
 func TestDecodeKeepsValidFields(t *testing.T) {
 	t.Parallel()
 

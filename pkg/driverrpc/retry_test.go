@@ -188,20 +188,17 @@ func (r *remembering) Accept() (net.Conn, error) {
 	return accepted, err
 }
 
-// TestConcurrencyIsLimited sends more calls than may run at once.
-func TestConcurrencyIsLimited(t *testing.T) {
+// TestNewServer_MaxCalls sends more calls than may run at once. None ends before all have arrived.
+func TestNewServer_MaxCalls(t *testing.T) {
 	t.Parallel()
 
 	const most, many = 3, 12
 
-	var running, highest atomic.Int32
-
+	begun, end := make(chan struct{}, many), make(chan struct{})
 	d := &scripted{create: func(context.Context) (*driver.CreateMachineResponse, error) {
-		now := running.Add(1)
-		defer running.Add(-1)
+		begun <- struct{}{}
 
-		for before := highest.Load(); now > before && !highest.CompareAndSwap(before, now); before = highest.Load() {
-		}
+		<-end
 
 		return &driver.CreateMachineResponse{ProviderID: "p", NodeName: "n"}, nil
 	}}
@@ -222,15 +219,38 @@ func TestConcurrencyIsLimited(t *testing.T) {
 		}()
 	}
 
-	for range many {
-		require.NoError(t, <-errs)
+	require.Eventually(t, func() bool { return callsAt(t, registry) == many }, time.Minute, time.Millisecond)
+
+	for range most {
+		<-begun
 	}
 
-	require.LessOrEqual(t, highest.Load(), int32(most))
+	for left := many; left > 0; left-- {
+		require.Empty(t, begun, "the next call begins when one has ended")
+		end <- struct{}{}
+
+		require.NoError(t, <-errs)
+
+		if left > most {
+			<-begun
+		}
+	}
+}
+
+// callsAt returns the number of calls that run or wait at a server.
+func callsAt(t *testing.T, registry *prometheus.Registry) int {
+	t.Helper()
 
 	families, err := registry.Gather()
 	require.NoError(t, err)
-	require.Len(t, families, 2)
+
+	for _, family := range families {
+		if family.GetName() == "mcm_kubevirt_driver_calls_running" {
+			return int(family.GetMetric()[0].GetGauge().GetValue())
+		}
+	}
+
+	return 0
 }
 
 // TestHealth checks the health as kubelet and load balancers do, including while the server stops.

@@ -292,6 +292,25 @@ func TestOneMachineKeepsNoOthers(t *testing.T) {
 	})
 }
 
+// TestCompare_SecondPage has a control cluster whose first page of Machines is empty.
+func TestCompare_SecondPage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, "")
+		pages := 0
+
+		r.control.PrependReactor("list", "machines", func(clienttesting.Action) (bool, runtime.Object, error) {
+			pages++
+
+			return pages == 1, &v1alpha1.MachineList{ListMeta: metav1.ListMeta{Continue: "next"}}, nil
+		})
+
+		r.runOn(t, class.Name, here)
+		require.Equal(t, 2, pages)
+		require.Equal(t, here.Encode(), r.recorded(t))
+	})
+}
+
 // TestNothingIsReadWithoutAListing verifies that a process that is not the leader sends no
 // requests, and that the leader does not list all Machines constantly.
 func TestNothingIsReadWithoutAListing(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -142,6 +143,61 @@ func TestList_ShuttingDown(t *testing.T) {
 		necessary, err := evacuations.Confirm(t.Context(), &spi.Evacuation{Machine: string(name), UID: name, Node: "host"})
 		require.NoError(t, err)
 		require.Equal(t, want, necessary, name)
+	}
+}
+
+// TestList_Conditions has an instance whose conditions became true at different times.
+func TestList_Conditions(t *testing.T) {
+	t.Parallel()
+
+	requested := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Local())
+	condition := func(of kubevirtv1.VirtualMachineInstanceConditionType, status corev1.ConditionStatus, since metav1.Time) kubevirtv1.VirtualMachineInstanceCondition {
+		return kubevirtv1.VirtualMachineInstanceCondition{Type: of, Status: status, Message: "reason", LastTransitionTime: since}
+	}
+	earlier := metav1.NewTime(requested.Add(-time.Hour))
+
+	for name, tc := range map[string]struct {
+		conditions []kubevirtv1.VirtualMachineInstanceCondition
+		want       spi.Evacuation
+	}{
+		"Requested": {
+			conditions: []kubevirtv1.VirtualMachineInstanceCondition{
+				condition(kubevirtv1.VirtualMachineInstanceEvictionRequested, corev1.ConditionTrue, requested),
+				condition(kubevirtv1.VirtualMachineInstanceIsMigratable, corev1.ConditionTrue, earlier),
+				condition(kubevirtv1.VirtualMachineInstanceReady, corev1.ConditionTrue, earlier),
+			},
+			want: spi.Evacuation{RequestedAt: requested.Time, Migratable: true},
+		},
+		"NotReported": {
+			conditions: []kubevirtv1.VirtualMachineInstanceCondition{
+				condition(kubevirtv1.VirtualMachineInstanceEvictionRequested, corev1.ConditionFalse, requested),
+				condition(kubevirtv1.VirtualMachineInstanceIsMigratable, corev1.ConditionFalse, earlier),
+				condition(kubevirtv1.VirtualMachineInstanceReady, corev1.ConditionTrue, earlier),
+			},
+			want: spi.Evacuation{NotMigratableReason: "reason"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			instance := markedInstance("m")
+			instance.Status.Conditions = tc.conditions
+			evacuations := watchInstances(t, instance)
+
+			var list []spi.Evacuation
+
+			require.Eventually(t, func() bool {
+				var complete bool
+				list, complete = evacuations.List()
+
+				return complete
+			}, 30*time.Second, 10*time.Millisecond)
+
+			tc.want.Machine = "m"
+			tc.want.UID = "m"
+			tc.want.Node = "host"
+			require.Equal(t, []spi.Evacuation{tc.want}, list)
+		})
 	}
 }
 
