@@ -195,6 +195,8 @@ func TestNewServer_MaxCalls(t *testing.T) {
 	const most, many = 3, 12
 
 	begun, end := make(chan struct{}, many), make(chan struct{})
+	defer close(end)
+
 	d := &scripted{create: func(context.Context) (*driver.CreateMachineResponse, error) {
 		begun <- struct{}{}
 
@@ -208,7 +210,7 @@ func TestNewServer_MaxCalls(t *testing.T) {
 	serve(t, d, socket, options)
 
 	// Each client has a connection of its own, so that calls wait at the server.
-	errs := make(chan error)
+	errs := make(chan error, many)
 
 	for range many {
 		c := dial(t, socket)
