@@ -25,23 +25,17 @@ type machineRecord struct {
 	created bool
 }
 
-func recordForObserve(in *spi.ObserveMachineInput) machineRecord {
-	return machineRecord{name: in.Name, identity: in.Identity, address: in.Recorded, created: in.HasProviderID || in.Recorded != nil}
+func newMachineRecord(name string, id spi.Identity, recorded *spi.AddressRecord, hasProviderID bool) machineRecord {
+	return machineRecord{name: name, identity: id, address: recorded, created: hasProviderID || recorded != nil}
 }
 
 // recordForDelete ignores the fields of an orphan, for which machine-controller-manager sends a
 // fabricated Machine.
 func recordForDelete(in *spi.DeleteMachineInput) machineRecord {
-	return machineRecord{
-		name:     in.Name,
-		identity: in.Identity,
-		address:  in.Recorded,
-		created:  !in.Orphan && (in.HasProviderID || in.Recorded != nil),
-	}
-}
+	record := newMachineRecord(in.Name, in.Identity, in.Recorded, in.HasProviderID)
+	record.created = record.created && !in.Orphan
 
-func recordForExplain(in *spi.ExplainMachineInput) machineRecord {
-	return machineRecord{name: in.Name, identity: in.Identity, address: in.Recorded, created: in.HasProviderID || in.Recorded != nil}
+	return record
 }
 
 // addressOf returns the current address of a VirtualMachine, or of all of them if the UID is empty.

@@ -33,7 +33,7 @@ func (m *Machines) DeleteMachine(ctx context.Context, in *spi.DeleteMachineInput
 	class := classOf(in.Identity, in.Class, in.Image)
 	m.images.RegisterClass(class)
 
-	if err := m.deleteMachine(ctx, c, in, vm); err != nil {
+	if err := m.deleteMachine(ctx, c, in, record, vm); err != nil {
 		return err
 	}
 
@@ -52,16 +52,14 @@ func (m *Machines) readForDelete(ctx context.Context, in *spi.DeleteMachineInput
 
 // deleteMachine deletes a machine. The VirtualMachine is the one with its name, or nil.
 func (m *Machines) deleteMachine(
-	ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput, vm *kubevirtv1.VirtualMachine,
+	ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput, record machineRecord, vm *kubevirtv1.VirtualMachine,
 ) error {
-	record := recordForDelete(in)
-
 	ours, err := owns(c, record, vm)
 
 	switch {
 	case err != nil:
 	case vm == nil:
-		err = m.removeInstance(ctx, c, in)
+		err = m.removeInstance(ctx, c, in, record)
 	case ours:
 		err = m.removeAtAddress(ctx, c, in, vm)
 	case record.address.IsAbandoned() && record.claims(vm):
@@ -132,13 +130,11 @@ func deleteLeftInstance(ctx context.Context, c *providerapi.Clients, in *spi.Del
 
 // removeInstance removes the instance of a VirtualMachine that is gone. It exists only if the
 // VirtualMachine was deleted with orphan propagation, or if its finalizers were removed.
-func (m *Machines) removeInstance(ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput) error {
+func (m *Machines) removeInstance(ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput, record machineRecord) error {
 	instance, err := c.Instances().Get(ctx, in.Name)
 	if err != nil || instance == nil {
 		return err
 	}
-
-	record := recordForDelete(in)
 
 	switch {
 	case render.Owns(in.Identity, instance.Labels) && !in.Orphan:

@@ -15,7 +15,7 @@ import (
 // getOwned returns the VirtualMachine of a Machine, and the clients of its provider cluster. The
 // error wraps spi.ErrNotFound if there is none or it is not managed for this Machine.
 func (m *Machines) getOwned(ctx context.Context, in *spi.ObserveMachineInput) (*providerapi.Clients, *kubevirtv1.VirtualMachine, error) {
-	record := recordForObserve(in)
+	record := newMachineRecord(in.Name, in.Identity, in.Recorded, in.HasProviderID)
 
 	c, vm, err := m.read(ctx, in.Kubeconfig, in.Name)
 
