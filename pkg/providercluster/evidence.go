@@ -121,10 +121,7 @@ func (m *Machines) keep(seen *evidence, related evidence) {
 	m.records.Each(func(r *record) { total += r.memory })
 
 	if total > maxAllRelatedMemory {
-		m.records.Each(func(r *record) {
-			r.related = evidence{}
-			r.memory = 0
-		})
+		m.records.Each((*record).dropRelated)
 	}
 }
 

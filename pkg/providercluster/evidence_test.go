@@ -293,6 +293,24 @@ func TestRecall(t *testing.T) {
 	require.True(t, m.recall(seenOf("m"), time.Minute))
 }
 
+// TestReport_Initialized has a slow machine that is scheduled: its evidence takes memory for nothing.
+func TestReport_Initialized(t *testing.T) {
+	t.Parallel()
+
+	m := NewMachines(nil, nil, Options{Clock: clocktesting.NewFakeClock(time.Now())})
+	seen := &evidence{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{UID: "m"}}}}
+	m.keep(seen, evidence{missing: "claim"})
+
+	failure := &spi.Error{Kind: spi.ErrUnavailable, Reason: "NodeDown"}
+	require.ErrorIs(t, m.report(&spi.ObserveMachineInput{}, seen, verdict{failure: failure}), failure)
+	require.Equal(t, "NodeDown", m.reported(seen))
+	m.records.Peek("m", func(r *record) { require.Equal(t, "claim", r.related.missing) })
+
+	require.NoError(t, m.report(&spi.ObserveMachineInput{}, seen, verdict{initialized: true}))
+	require.Empty(t, m.reported(seen))
+	m.records.Peek("m", func(r *record) { require.Equal(t, record{}, *r) })
+}
+
 func TestKeep_Bounds(t *testing.T) {
 	t.Parallel()
 

@@ -145,7 +145,13 @@ func (m *Machines) report(in *spi.ObserveMachineInput, seen *evidence, v verdict
 		reason = v.failure.Reason
 	}
 
-	m.records.Use(seen.VirtualMachine.UID, func(r *record) { r.reported = reason })
+	m.records.Use(seen.VirtualMachine.UID, func(r *record) {
+		r.reported = reason
+
+		if v.initialized {
+			r.dropRelated()
+		}
+	})
 
 	if v.failure != nil {
 		return v.failure

@@ -22,3 +22,8 @@ type record struct {
 	// sightings are those of the VirtualMachine as an orphan. It is deleted only after a grace period.
 	sightings map[caller.ID]sightings
 }
+
+func (r *record) dropRelated() {
+	r.related = evidence{}
+	r.memory = 0
+}
