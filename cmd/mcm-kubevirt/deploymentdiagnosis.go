@@ -143,12 +143,14 @@ func (d *diagnoser) deploymentCause(ctx context.Context, deployment *v1alpha1.Ma
 	}
 }
 
-// Deployed describes the MachineDeployments without Machines.
-func (d *diagnoses) Deployed() string {
+// deployed describes the MachineDeployments without Machines.
+func deployed(deployments []deploymentDiagnosis) string {
 	wanted := 0
 	existing := 0
-	for _, of := range d.Deployments {
-		wanted, existing = wanted+of.Replicas, existing+of.Machines
+
+	for _, of := range deployments {
+		wanted += of.Replicas
+		existing += of.Machines
 	}
 
 	exist := fmt.Sprintf("%d exist", existing)
@@ -157,9 +159,9 @@ func (d *diagnoses) Deployed() string {
 	}
 
 	verb := "want"
-	if len(d.Deployments) == 1 {
+	if len(deployments) == 1 {
 		verb = "wants"
 	}
 
-	return fmt.Sprintf("%s %s %s, %s", count(len(d.Deployments), kindMachineDeployment), verb, count(wanted, "Machine"), exist)
+	return fmt.Sprintf("%s %s %s, %s", count(len(deployments), kindMachineDeployment), verb, count(wanted, "Machine"), exist)
 }

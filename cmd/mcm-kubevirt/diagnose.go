@@ -8,18 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/internal/driveroptions"
-)
-
-const (
-	// diagnoseRetryFor is how long transient errors of the provider cluster are retried. The user
-	// is waiting, and can repeat the command.
-	diagnoseRetryFor = 5 * time.Second
-	// diagnoseQPS limits the load on the provider cluster, which other clients share.
-	diagnoseQPS = 20
 )
 
 // diagnoseOptions specify the clusters to read, and the settings of the diagnosis.
@@ -128,7 +117,7 @@ func (o *diagnoseOptions) arguments(_ *cobra.Command, names []string) error {
 }
 
 func (o *diagnoseOptions) run(ctx context.Context, names []string, out io.Writer) error {
-	d, err := o.diagnoser()
+	d, err := o.diagnoserIn(&o.clusterFlags)
 	if err != nil {
 		return err
 	}
@@ -138,66 +127,53 @@ func (o *diagnoseOptions) run(ctx context.Context, names []string, out io.Writer
 		return err
 	}
 
-	settings := strings.Join(append([]string{"--unschedulable-grace=" + o.grace.String()}, o.assumed.list()...), " ")
-
 	if len(names) == 0 && !o.details && *o.output == outputText {
-		err = result.printSummary(out, settings)
+		err = printSummary(out, result, o.settings())
 	} else {
-		err = result.print(out, *o.output, settings, time.Now())
+		err = printDiagnoses(out, result, *o.output, o.settings(), time.Now())
 	}
 
 	if err != nil {
 		return err
 	}
 
-	return result.outcome()
+	return outcome(result)
 }
 
-func (o *diagnoseOptions) diagnoser() (*diagnoser, error) {
+// settings returns the flags of the machine controller that the diagnosis assumes.
+func (o *diagnoseOptions) settings() string {
+	return strings.Join(append([]string{"--unschedulable-grace=" + o.grace.String()}, o.assumed.list()...), " ")
+}
+
+// diagnoserIn returns the diagnoser of the machines in a control cluster.
+func (o *diagnoseOptions) diagnoserIn(flags *clusterFlags) (*diagnoser, error) {
 	if o.grace < 0 {
 		return nil, errors.New("--unschedulable-grace must not be negative")
 	}
 
-	kubeconfig, err := o.provider()
-	if err != nil {
+	in := diagnosisOptions{Cluster: o.cluster, Allowed: o.assumed.allowed(), Grace: o.grace}
+
+	var err error
+	if in.Kubeconfig, err = flags.provider(); err != nil {
 		return nil, err
 	}
-
-	d := &diagnoser{kubeconfig: kubeconfig, allowed: o.assumed.allowed(), controllers: map[string][]controllerState{}}
 
 	switch {
 	case o.cluster == "":
-		if d.control, err = o.control(); err == nil {
-			d.namespace = d.control.Namespace
-		}
-	case kubeconfig == nil:
+		in.Control, err = flags.control()
+	case in.Kubeconfig == nil:
 		err = errors.New("--cluster requires a kubeconfig of the provider cluster; set --provider-kubeconfig")
-	default:
-		d.class, err = classOf(o.cluster)
 	}
 
 	if err != nil {
 		return nil, err
 	}
 
-	driver := driveroptions.New()
-	driver.Requests.QPS = diagnoseQPS
-	driver.Requests.RetryFor = diagnoseRetryFor
-	driver.Machines.UnschedulableGrace = o.grace
-
-	clusters, err := driver.ProviderClusters(prometheus.NewRegistry())
-	if err != nil {
-		return nil, err
-	}
-
-	d.explainer = clusters.Explainer
-	d.volumes = clusters.Explainer
-
-	return d, nil
+	return newDiagnoser(in)
 }
 
 // outcome returns the error for the exit code.
-func (d *diagnoses) outcome() error {
+func outcome(d *diagnoses) error {
 	results := map[result]int{}
 	for i := range d.Machines {
 		results[d.Machines[i].Result]++
@@ -211,7 +187,7 @@ func (d *diagnoses) outcome() error {
 	case results[resultCauseFound] > 0:
 		return invalidError(fmt.Sprintf("%d of %s: a cause was found", results[resultCauseFound], all))
 	case len(d.Deployments) > 0:
-		return invalidError(d.Deployed() + ": a cause was found")
+		return invalidError(deployed(d.Deployments) + ": a cause was found")
 	default:
 		return nil
 	}

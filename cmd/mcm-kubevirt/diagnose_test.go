@@ -372,7 +372,7 @@ func TestDiagnosisText(t *testing.T) {
 	var buffer bytes.Buffer
 
 	all := diagnoses{Machines: []diagnosis{d}}
-	require.NoError(t, all.print(&buffer, outputText, "--unschedulable-grace=30s --evacuation=false --virtual-machine-template=safe", now))
+	require.NoError(t, printDiagnoses(&buffer, &all, outputText, "--unschedulable-grace=30s --evacuation=false --virtual-machine-template=safe", now))
 
 	out := buffer.String()
 	requireFit(t, out)

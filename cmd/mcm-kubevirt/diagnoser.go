@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/internal/driveroptions"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
@@ -42,6 +44,56 @@ type diagnoser struct {
 
 	// controllers holds the states of the controllers, by namespace. They are read once.
 	controllers map[string][]controllerState
+}
+
+const (
+	// diagnoseRetryFor is how long transient errors of the provider cluster are retried. The user
+	// is waiting, and can repeat the command.
+	diagnoseRetryFor = 5 * time.Second
+	// diagnoseQPS limits the load on the provider cluster, which other clients share.
+	diagnoseQPS = 20
+)
+
+// diagnosisOptions specify where machines are looked for.
+type diagnosisOptions struct {
+	// Control is the control cluster; nil to use none. Then Cluster is the cluster tag of all machines.
+	Control *controlCluster
+	Cluster string
+	// Kubeconfig replaces those in the Secrets; nil to use those.
+	Kubeconfig []byte
+	Allowed    validation.Options
+	// Grace is how long a machine may be unschedulable.
+	Grace time.Duration
+}
+
+// newDiagnoser returns the diagnoser of machines.
+func newDiagnoser(o diagnosisOptions) (*diagnoser, error) {
+	driver := driveroptions.New()
+	driver.Requests.QPS = diagnoseQPS
+	driver.Requests.RetryFor = diagnoseRetryFor
+	driver.Machines.UnschedulableGrace = o.Grace
+
+	clusters, err := driver.ProviderClusters(prometheus.NewRegistry())
+	if err != nil {
+		return nil, err
+	}
+
+	d := &diagnoser{
+		control:     o.Control,
+		kubeconfig:  o.Kubeconfig,
+		explainer:   clusters.Explainer,
+		volumes:     clusters.Explainer,
+		allowed:     o.Allowed,
+		controllers: map[string][]controllerState{},
+	}
+
+	if d.control == nil {
+		d.class, err = classOf(o.Cluster)
+	} else {
+		d.namespace = d.control.Namespace
+	}
+
+	return d, err
 }
 
 // foundMachine is a Machine, or a substitute for a missing one.

@@ -108,13 +108,14 @@ flags	{{settings}}
 	if the machine controller runs with other values, pass them to this command too
 `
 
-// print prints the diagnoses in the given format. The text includes the settings that they are
+// printDiagnoses prints the diagnoses in the given format. The text includes the settings that they are
 // based on.
-func (d *diagnoses) print(out io.Writer, format, settings string, now time.Time) error {
+func printDiagnoses(out io.Writer, d *diagnoses, format, settings string, now time.Time) error {
 	stamp := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	age := func(t time.Time) string { return duration.HumanDuration(max(0, now.Sub(t))) } // like kubectl
 
 	return printPage(out, format, d, pageTemplate, template.FuncMap{
+		"deployed":      deployed,
 		"settings":      func() string { return settings },
 		"stamp":         stamp,
 		"age":           age,

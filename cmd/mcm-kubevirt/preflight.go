@@ -215,7 +215,7 @@ func (o *preflightOptions) subjects(ctx context.Context, in io.Reader, admin boo
 
 	control, err := o.control()
 	if err == nil {
-		subjects, err = control.subjects(ctx)
+		subjects, err = subjectsOf(ctx, control)
 	}
 
 	return subjects, nil, err
@@ -240,7 +240,7 @@ func (o *preflightOptions) subjectsOfFiles(ctx context.Context, in io.Reader, ad
 
 		control, err := o.control()
 		if err == nil {
-			err = control.complete(ctx, &subjects[i])
+			err = subjects[i].complete(ctx, control)
 		}
 
 		if err != nil {
@@ -253,7 +253,7 @@ func (o *preflightOptions) subjectsOfFiles(ctx context.Context, in io.Reader, ad
 }
 
 // complete reads the Secrets of a class from the control cluster.
-func (c *controlCluster) complete(ctx context.Context, s *subject) (err error) {
+func (s *subject) complete(ctx context.Context, c *controlCluster) (err error) {
 	if refs := secretRefs(s.class.MachineClass); len(refs) > 0 { // The last one usually contains the kubeconfig.
 		s.from = "Secret " + refs[len(refs)-1].Namespace + "/" + refs[len(refs)-1].Name
 	}
@@ -263,9 +263,9 @@ func (c *controlCluster) complete(ctx context.Context, s *subject) (err error) {
 	return err
 }
 
-// subjects returns the driver's classes in the namespace. A class
+// subjectsOf returns the driver's classes in the namespace. A class
 // whose Secrets cannot be read is unusable.
-func (c *controlCluster) subjects(ctx context.Context) ([]subject, error) {
+func subjectsOf(ctx context.Context, c *controlCluster) ([]subject, error) {
 	list, err := c.Machines.MachineClasses(c.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list MachineClasses in %s: %w", c.where(), err)
@@ -293,7 +293,7 @@ func (c *controlCluster) subjects(ctx context.Context) ([]subject, error) {
 			s.name = class.Namespace + "/" + class.Name
 		}
 
-		s.unusable = c.complete(ctx, &s)
+		s.unusable = s.complete(ctx, c)
 		subjects = append(subjects, s)
 	}
 

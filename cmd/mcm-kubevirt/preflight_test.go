@@ -225,7 +225,7 @@ func TestSubjectsOfControlCluster(t *testing.T) {
 		Namespace:  "shoot",
 	}
 
-	got, err := cluster.subjects(t.Context())
+	got, err := subjectsOf(t.Context(), cluster)
 	require.NoError(t, err)
 	require.Len(t, got, 2, "a class of another provider is ignored")
 	require.Equal(t, 3, *got[0].wanted, "two of five are there")
@@ -237,6 +237,6 @@ func TestSubjectsOfControlCluster(t *testing.T) {
 	require.Len(t, grouped([]subject{got[0], got[1], got[0]}), 2, "classes with the same kubeconfig are checked together")
 
 	cluster.Namespace = "elsewhere"
-	_, err = cluster.subjects(t.Context())
+	_, err = subjectsOf(t.Context(), cluster)
 	require.ErrorContains(t, err, "--namespace")
 }

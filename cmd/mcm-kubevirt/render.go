@@ -202,7 +202,7 @@ eviction strategy	{{with .EvictionStrategy}}{{.}}{{end}}
 // Warnings returns the warnings about the class.
 func (r *rendered) Warnings() []finding {
 	report := classReport{}
-	report.addSpecWarnings(r.Class, r.Input.Spec)
+	report.addWarnings(r.Class.warnings(r.Input.Spec))
 
 	return report.sorted().Warnings
 }

@@ -176,8 +176,8 @@ func (r *report) Shared() []sharedWarnings {
 	return shared
 }
 
-// Own returns the warnings of the MachineClass without the shared ones.
-func (r *classReport) Own(shared []sharedWarnings) []finding {
+// ownWarnings returns the warnings of the MachineClass without the shared ones.
+func ownWarnings(r *classReport, shared []sharedWarnings) []finding {
 	return slices.DeleteFunc(slices.Clone(r.Warnings), func(w finding) bool {
 		w.Line = 0
 
@@ -208,7 +208,7 @@ const reportText = unreadableText + `{{$shared := .Shared}}{{range $shared}}Mach
 {{end}}
 {{end}}{{range .Classes}}MachineClass {{.QualifiedName}} ({{.File}}:{{.Line}})
 {{range .Errors}}  {{level "error"}} {{hang 11 .InFile}}
-{{end}}{{$own := .Own $shared}}{{range $own}}  {{level "warning"}} {{hang 11 .InFile}}
+{{end}}{{$own := own . $shared}}{{range $own}}  {{level "warning"}} {{hang 11 .InFile}}
 {{end}}{{if not (or .Errors $own)}}  no errors, {{if .Warnings}}and only warnings that other MachineClasses share{{else}}no warnings{{end}}
 {{end}}
 {{end}}{{range .Deployments}}MachineDeployment {{.QualifiedName}} ({{.File}}:{{.Line}})

@@ -74,42 +74,80 @@ func (o *diagnoseOptions) checkShoot() error {
 
 // runShoot diagnoses a Shoot.
 func (o *diagnoseOptions) runShoot(ctx context.Context, out io.Writer) error {
-	d := &shootDiagnosis{Shoot: o.shoot, Links: []link{}, Machines: []diagnosis{}}
-	technicalID, kubeconfig, kubeContext := o.shoot, o.kubeconfig, o.context
+	clusters := shootClusters{Seed: func(technicalID string) (*diagnoser, error) {
+		return o.diagnoserIn(o.clusterWith(o.kubeconfig, o.context, technicalID))
+	}}
 
-	if namespace, name, inGarden := strings.Cut(o.shoot, "/"); inGarden {
+	if namespace, _, inGarden := strings.Cut(o.shoot, "/"); inGarden {
 		garden, err := o.clusterWith(o.kubeconfig, o.context, namespace).control()
 		if err != nil {
 			return err
 		}
 
-		if technicalID, err = d.readGarden(ctx, garden, name); err != nil {
-			return err
-		}
+		clusters.Garden = garden
+		clusters.Seed = nil
 
-		kubeconfig = o.seedKubeconfig
-		kubeContext = ""
-	}
-
-	if kubeconfig != "" || !strings.Contains(o.shoot, "/") {
-		if err := o.readSeed(ctx, d, kubeconfig, kubeContext, technicalID); err != nil {
-			return err
+		if o.seedKubeconfig != "" {
+			clusters.Seed = func(technicalID string) (*diagnoser, error) {
+				return o.diagnoserIn(o.clusterWith(o.seedKubeconfig, "", technicalID))
+			}
 		}
 	}
 
-	d.conclude()
-
-	settings := append([]string{"--unschedulable-grace=" + o.grace.String()}, o.assumed.list()...)
-	if err := d.print(out, *o.output, strings.Join(settings, " "), time.Now()); err != nil {
+	d, err := diagnoseShoot(ctx, o.shoot, clusters)
+	if err != nil {
 		return err
 	}
 
-	return d.outcome()
+	if err := printShoot(out, d, *o.output, o.settings(), time.Now()); err != nil {
+		return err
+	}
+
+	return shootOutcome(d)
 }
 
 // clusterWith returns the flags for another cluster.
 func (o *diagnoseOptions) clusterWith(kubeconfig, kubeContext, namespace string) *clusterFlags {
 	return &clusterFlags{kubeconfig: kubeconfig, context: kubeContext, namespace: namespace, providerKubeconfig: o.providerKubeconfig}
+}
+
+// shootClusters gives access to the clusters with the objects of a Shoot.
+type shootClusters struct {
+	// Garden is the namespace of the Shoot in the garden; nil to read only the seed.
+	Garden *controlCluster
+	// Seed returns the diagnoser for the namespace of the Shoot in its seed; nil to read only the garden.
+	Seed func(technicalID string) (*diagnoser, error)
+}
+
+// diagnoseShoot diagnoses a Shoot: a technical ID or, with a garden, NAMESPACE/NAME.
+func diagnoseShoot(ctx context.Context, shoot string, clusters shootClusters) (*shootDiagnosis, error) {
+	d := &shootDiagnosis{Shoot: shoot, Links: []link{}, Machines: []diagnosis{}}
+	technicalID := shoot
+
+	if clusters.Garden != nil {
+		_, name, _ := strings.Cut(shoot, "/")
+
+		var err error
+		if technicalID, err = d.readGarden(ctx, clusters.Garden, name); err != nil {
+			return nil, err
+		}
+	}
+
+	// gardener-scheduler assigns a seed and then a technical ID to a Shoot.
+	if clusters.Seed != nil && technicalID != "" {
+		machines, err := clusters.Seed(technicalID)
+		if err != nil {
+			return nil, err
+		}
+
+		if err := d.readSeed(ctx, machines); err != nil {
+			return nil, err
+		}
+	}
+
+	d.conclude()
+
+	return d, nil
 }
 
 // readGarden reads the Shoot in the garden, and returns its technical ID; empty if it is not scheduled.
@@ -134,22 +172,10 @@ func (d *shootDiagnosis) readGarden(ctx context.Context, garden *controlCluster,
 }
 
 // readSeed reads all that a seed has of a Shoot.
-func (o *diagnoseOptions) readSeed(ctx context.Context, d *shootDiagnosis, kubeconfig, kubeContext, technicalID string) error {
-	if technicalID == "" { // gardener-scheduler has not assigned the Shoot to a seed.
-		return nil
-	}
-
-	inSeed := *o
-	inSeed.clusterFlags = *o.clusterWith(kubeconfig, kubeContext, technicalID)
-
-	machines, err := inSeed.diagnoser()
-	if err != nil {
-		return err
-	}
-
+func (d *shootDiagnosis) readSeed(ctx context.Context, machines *diagnoser) error {
 	seed := machines.control
 	d.seed = true
-	d.Namespace = technicalID
+	d.Namespace = seed.Namespace
 
 	if err := d.readCluster(ctx, seed); err != nil {
 		return err
@@ -291,8 +317,8 @@ func decodeObject(kind string, from *unstructured.Unstructured) (*gardenerObject
 	return object, nil
 }
 
-// outcome returns the error for the exit code.
-func (d *shootDiagnosis) outcome() error {
+// shootOutcome returns the error for the exit code.
+func shootOutcome(d *shootDiagnosis) error {
 	switch d.Result {
 	case resultCauseFound:
 		return invalidError(d.Shoot + ": a cause was found")

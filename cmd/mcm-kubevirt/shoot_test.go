@@ -356,7 +356,7 @@ func TestShootDiagnosisText(t *testing.T) {
 
 	var buffer bytes.Buffer
 
-	require.NoError(t, d.print(&buffer, outputText, "--unschedulable-grace=30s --evacuation=false --virtual-machine-template=safe", now))
+	require.NoError(t, printShoot(&buffer, &d, outputText, "--unschedulable-grace=30s --evacuation=false --virtual-machine-template=safe", now))
 	requireFit(t, buffer.String())
 
 	const golden = "testdata/shoot.golden.txt"

@@ -53,8 +53,8 @@ flags	{{settings}}
 	if the machine controller runs with other values, pass them to this command too
 `
 
-// print prints the diagnosis in the given format.
-func (d *shootDiagnosis) print(out io.Writer, format, settings string, now time.Time) error {
+// printShoot prints the diagnosis in the given format.
+func printShoot(out io.Writer, d *shootDiagnosis, format, settings string, now time.Time) error {
 	ago := func(t time.Time) string {
 		return fmt.Sprintf("%s ago (%s)", duration.HumanDuration(max(0, now.Sub(t))), t.UTC().Format(time.RFC3339))
 	}

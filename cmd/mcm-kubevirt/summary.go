@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"text/template"
 	"unicode/utf8"
 
 	"k8s.io/utils/ptr"
@@ -16,7 +17,7 @@ import (
 // deploymentTemplate is the part of a page about MachineDeployments.
 const deploymentTemplate = `
 {{if .Deployments}}
-{{.Deployed}}
+{{deployed .Deployments}}
 {{range .Deployments}}{{with .Cause}}
 CAUSE {{.Reason}}
 {{end}}MachineDeployment	{{.Namespace}}/{{.Name}}: {{.Machines}} of {{count .Replicas "Machine"}}
@@ -32,7 +33,8 @@ see	` + docsURL + `diagnose.md#machinedeployments
 // summaryTemplate is the text output for all Machines, below a table with a line for each of them. It is to be
 // formatted by layout.
 const summaryTemplate = deploymentTemplate + `
-{{range .Problems}}
+{{$problems := problems .}}
+{{range $problems}}
 {{if eq .Result "Suspected"}}SUSPECTED CAUSE {{.Reason}}{{else if eq .Result "Unknown"}}NOT DIAGNOSED{{else}}CAUSE {{.Reason}}{{end}}, {{count (len .Machines) "Machine"}}
 Machines	{{join .Machines ", "}}
 {{$of := ""}}{{if gt (len .Machines) 1}}{{$of = printf " (of %s)" (index .Machines 0)}}{{end}}
@@ -44,9 +46,9 @@ message	{{.Message}}{{$of}}
 {{with .Reason}}see	` + troubleshootingURL + `
 	row {{.}}{{end}}
 {{end}}
-{{if .Problems}}
+{{if $problems}}
 NEXT
-evidence		{{.Evidence}}
+evidence		{{evidence .}}
 {{end}}
 ASSUMPTIONS
 flags	{{settings}}
@@ -54,21 +56,23 @@ flags	{{settings}}
 `
 
 // printSummary prints a line for each machine, and then each cause once.
-func (d *diagnoses) printSummary(out io.Writer, settings string) error {
+func printSummary(out io.Writer, d *diagnoses, settings string) error {
 	on := terminalOf(out)
 
-	if _, err := io.WriteString(out, d.table(on)); err != nil {
+	if _, err := io.WriteString(out, table(d, on)); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
 
-	return printPage(out, outputText, d, summaryTemplate, map[string]any{"settings": func() string { return settings }})
+	return printPage(out, outputText, d, summaryTemplate, template.FuncMap{
+		"deployed": deployed, "problems": problems, "evidence": evidenceCommand, "settings": func() string { return settings },
+	})
 }
 
 // severity orders the results: causes come first.
 var severity = []result{resultCauseFound, resultUnknown, resultSuspected, resultNothingWrong}
 
 // table returns a line for each machine.
-func (d *diagnoses) table(on terminal) string {
+func table(d *diagnoses, on terminal) string {
 	if len(d.Machines) == 0 {
 		return ""
 	}
@@ -89,7 +93,7 @@ func (d *diagnoses) table(on terminal) string {
 			phase = cmp.Or(machines[i].Machine.Phase, "none")
 		}
 
-		fmt.Fprintf(columns, "%s\t%s\t%s\t%s\n", d.nameOf(&machines[i]), phase, machines[i].Result, machines[i].inShort())
+		fmt.Fprintf(columns, "%s\t%s\t%s\t%s\n", nameOf(d, &machines[i]), phase, machines[i].Result, inShort(&machines[i]))
 	}
 
 	_ = columns.Flush() // A strings.Builder never fails.
@@ -103,7 +107,7 @@ func (d *diagnoses) table(on terminal) string {
 }
 
 // inShort returns the cause, or the step that the machine waits for.
-func (d *diagnosis) inShort() string {
+func inShort(d *diagnosis) string {
 	switch {
 	case d.Error != "":
 		return d.Error
@@ -137,21 +141,21 @@ type problem struct {
 	key string
 }
 
-// Problems returns the causes of all machines, each once for all machines with the same remedy.
-func (d *diagnoses) Problems() []problem {
+// problems returns the causes of all machines, each once for all machines with the same remedy.
+func problems(d *diagnoses) []problem {
 	var list []problem
 
 	for i := range d.Machines {
 		m := &d.Machines[i]
 
-		for _, p := range m.problems() {
+		for _, p := range problemsOf(m) {
 			at := slices.IndexFunc(list, func(other problem) bool { return other.key == p.key && p.Reason != "" })
 			if at < 0 {
 				at = len(list)
 				list = append(list, p)
 			}
 
-			list[at].Machines = append(list[at].Machines, d.nameOf(m))
+			list[at].Machines = append(list[at].Machines, nameOf(d, m))
 		}
 	}
 
@@ -163,7 +167,7 @@ func (d *diagnoses) Problems() []problem {
 }
 
 // nameOf returns the name of a machine, with its namespace if the machines are from several.
-func (d *diagnoses) nameOf(m *diagnosis) string {
+func nameOf(d *diagnoses, m *diagnosis) string {
 	if slices.ContainsFunc(d.Machines, func(other diagnosis) bool { return other.Namespace != m.Namespace }) {
 		return m.Namespace + "/" + m.Name
 	}
@@ -171,8 +175,8 @@ func (d *diagnoses) nameOf(m *diagnosis) string {
 	return m.Name
 }
 
-// problems returns the causes of a machine, without its name.
-func (d *diagnosis) problems() []problem {
+// problemsOf returns the causes of a machine, without its name.
+func problemsOf(d *diagnosis) []problem {
 	if d.Error != "" {
 		return []problem{{Result: resultUnknown, Message: d.Error}}
 	}
@@ -197,8 +201,8 @@ func (d *diagnosis) problems() []problem {
 	return list
 }
 
-// Evidence returns the command that shows the evidence for a cause.
-func (d *diagnoses) Evidence() string {
+// evidenceCommand returns the command that shows the evidence for a cause.
+func evidenceCommand(d *diagnoses) string {
 	for i := range d.Machines {
 		if m := &d.Machines[i]; m.Cause != nil && m.Machine != nil {
 			return "mcm-kubevirt diagnose --namespace=" + m.Machine.Namespace + " " + m.Name + ", or --all --details"

@@ -176,7 +176,7 @@ func TestProblems(t *testing.T) {
 	}}
 
 	var machines [][]string
-	for _, p := range d.Problems() {
+	for _, p := range problems(d) {
 		machines = append(machines, p.Machines)
 	}
 
@@ -184,7 +184,7 @@ func TestProblems(t *testing.T) {
 
 	var out strings.Builder
 
-	require.NoError(t, d.printSummary(&out, "none"))
+	require.NoError(t, printSummary(&out, d, "none"))
 	require.Contains(t, out.String(), "Unschedulable, 2 Machines\n  Machines                a/z1, b/z1\n  message                 no node (of a/z1)\n"+
 		"  remedy                  add nodes to zone z1\n")
 	require.Contains(t, out.String(), "  remedy                  run virtctl start x (of b/x)\n  retry                   later (of b/x)\n")

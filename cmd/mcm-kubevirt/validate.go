@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"text/template"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/spf13/cobra"
@@ -69,7 +70,7 @@ func validate(files []string, allowed validation.Options, accepted []string, for
 	result := newReport(m, allowed)
 	result.accept(accepted)
 
-	if err := printResult(out, format, result, reportText, nil); err != nil {
+	if err := printResult(out, format, result, reportText, template.FuncMap{"own": ownWarnings}); err != nil {
 		return err
 	}
 
@@ -128,7 +129,7 @@ func validateClass(class machineClass, secrets []secret, allowed validation.Opti
 
 	// Otherwise the warnings would be about unintended values.
 	if len(errs) == 0 && len(parsed) == 0 {
-		validated.addSpecWarnings(class, spec)
+		validated.addWarnings(class.warnings(spec))
 		validated.addWarnings(validation.UserDataWarnings(spec, machineclass.Architecture(class.MachineClass), data.values[apiv1alpha1.SecretKeyUserData]))
 	}
 
@@ -151,12 +152,9 @@ func topLevelField(path string) string {
 	return path
 }
 
-// addSpecWarnings adds the warnings for a class whose spec has no errors.
-func (r *classReport) addSpecWarnings(class machineClass, spec *apiv1alpha1.ProviderSpec) {
-	r.addWarnings(machineclass.Warnings(class.MachineClass))
-	r.addWarnings(machineclass.NodeTemplateWarnings(class.MachineClass, spec))
-	r.addWarnings(validation.Warnings(spec))
-	r.addWarnings(localURLWarnings(spec))
+// warnings returns the warnings about a class whose spec has no errors.
+func (c machineClass) warnings(spec *apiv1alpha1.ProviderSpec) []validation.Warning {
+	return slices.Concat(machineclass.Warnings(c.MachineClass), machineclass.NodeTemplateWarnings(c.MachineClass, spec), validation.Warnings(spec), localURLWarnings(spec))
 }
 
 // machineClass is a MachineClass of a file.
