@@ -1,31 +1,22 @@
 // Command mcm-kubevirt runs the KubeVirt driver of machine-controller-manager over gRPC, and
-// contains the tools for operators: each subcommand has a file with its flags, and calls the
-// driver's packages. It needs no terminal and no home directory, so it also runs in the sidecar's
-// image.
+// contains the commands of folder tools for operators. It needs no terminal and no home directory,
+// so it also runs in the sidecar's image.
 package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/internal/driveroptions"
-)
-
-const (
-	exitInvalid = 1
-	exitUsage   = 2
-
-	// exitCodes is a part of the help of each command that reads manifests.
-	exitCodes = `
-Exit codes:
-  0  no errors; there may be warnings
-  1  the manifests have errors
-  2  the command line is invalid, or a file cannot be read
-`
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/diagnose"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/output"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/preflight"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/render"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/validate"
 )
 
 func main() {
@@ -34,15 +25,17 @@ func main() {
 
 // execute runs the command line of this process, and returns its exit code.
 func execute() int {
-	err := rootCommand().ExecuteContext(context.Background())
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+
+	err := rootCommand(streams).ExecuteContext(context.Background())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mcm-kubevirt:", err)
 	}
 
-	return exitCode(err)
+	return output.ExitCode(err)
 }
 
-func rootCommand() *cobra.Command {
+func rootCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "mcm-kubevirt",
 		Short:         "Run the KubeVirt driver of machine-controller-manager over gRPC, and check its configuration and machines",
@@ -54,8 +47,8 @@ func rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())
 	})
-	wrapHelp(root)
-	root.AddCommand(validateCommand(), renderCommand(), preflightCommand(), diagnoseCommand(), serveCommand(), &cobra.Command{
+	output.WrapHelp(root)
+	root.AddCommand(validate.NewCommand(streams), render.NewCommand(streams), preflight.NewCommand(streams), diagnose.NewCommand(streams), serveCommand(), &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, as --version does",
 		Args:  cobra.NoArgs,
@@ -63,23 +56,4 @@ func rootCommand() *cobra.Command {
 	})
 
 	return root
-}
-
-// An invalidError means that the command line is valid, but its input is not.
-type invalidError string
-
-func (e invalidError) Error() string { return string(e) }
-
-// exitCode distinguishes invalid manifests from an invalid command line for scripts.
-func exitCode(err error) int {
-	var invalid invalidError
-
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &invalid):
-		return exitInvalid
-	default:
-		return exitUsage
-	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/output"
 )
 
 const (
@@ -45,7 +46,7 @@ func serveCommand() *cobra.Command {
 		Long: `Runs the driver for machine controllers in other processes: machine-controller --driver-endpoint, or any client of
 api/driver/v1/driver.proto. Only processes of the same user can connect to a unix socket. Over TCP, server and clients authenticate each
 other with certificates, and only the clients named by --tls-client are served; the files can be replaced at any time. See
-` + docsURL + `grpc.md.
+` + output.DocsURL + `grpc.md.
 `,
 		Example: `  mcm-kubevirt serve
   mcm-kubevirt serve --listen=tcp://:9443 --tls-cert=tls.crt --tls-key=tls.key --tls-client-ca=ca.crt --tls-client=shoot--foo--bar

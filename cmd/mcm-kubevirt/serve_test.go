@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/output"
 )
 
 func TestServeOptions(t *testing.T) {
@@ -76,7 +78,7 @@ func serveFails(t *testing.T, flags ...string) string {
 
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
-	require.Equal(t, exitUsage, exit.ExitCode(), "%s", out)
+	require.Equal(t, output.ExitUsage, exit.ExitCode(), "%s", out)
 
 	return string(out)
 }

@@ -1,0 +1,95 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/template"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/diagnosis"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/output"
+)
+
+// extensionURL has a section for each of Gardener's error codes.
+const extensionURL = "https://github.com/gardener/machine-controller-manager-provider-kubevirt/blob/main/extension/docs/troubleshooting.md"
+
+// shootTemplate is the text output of diagnose --shoot, to be formatted by layout.
+const shootTemplate = `
+Shoot {{.Shoot}}{{if .SeedName}} on seed {{.SeedName}}{{end}}
+{{range .Links}}{{.Kind}}	{{with .Name}}{{.}}: {{end}}{{.State}}{{with .Updated}}, {{ago .}}{{end}}
+{{end}}
+{{range .Rotations}}rotation	{{.}}
+{{end}}
+{{if .Machines}}Machines	{{count (len .Machines) "Machine"}}, {{with affected .}}{{.}} with a cause{{else}}none with a cause{{end}}{{end}}
+{{with .Volumes}}volumes	{{.Count}}, {{len .Incomplete}} incomplete
+{{range .Incomplete}}	{{.Name}}: {{.State}}
+{{end}}{{end}}
+{{range .Unread}}not read	{{.}}
+{{end}}
+{{if not .Cause}}
+{{if eq .Result "Unknown"}}NOT DIAGNOSED COMPLETELY{{else}}NO CAUSE FOUND{{end}}
+status	{{.WaitingFor}}
+{{else}}
+{{$result := .Result}}
+{{range $i, $c := .Causes}}
+{{if eq $result "Suspected"}}SUSPECTED {{end}}{{if eq $i 0}}FIRST CAUSE{{else}}ALSO REPORTED{{end}} {{.Reason}}
+reported by	{{.Link}}
+message	{{.Message}}
+codes	{{join .Codes ", "}}
+{{if eq $i 0}}remedy	{{.Remedy}}
+{{with .Since}}since	{{ago .}}{{end}}
+{{with .Retry}}retry	{{.When}}
+		{{.Command}}{{end}}
+see	{{page $c}}
+{{end}}{{end}}
+{{end}}
+{{with .Next}}
+NEXT
+{{if $.Cause}}evidence{{else}}look further{{end}}		{{.}}
+{{end}}
+ASSUMPTIONS
+flags	{{settings}}
+	if the machine controller runs with other values, pass them to this command too
+`
+
+// shootPage returns the text output of diagnose --shoot.
+func shootPage(settings string, now time.Time) output.Page {
+	ago := func(t time.Time) string {
+		return fmt.Sprintf("%s ago (%s)", duration.HumanDuration(max(0, now.Sub(t))), t.UTC().Format(time.RFC3339))
+	}
+
+	return output.Page{Columns: true, Template: shootTemplate, Funcs: template.FuncMap{
+		"settings": func() string { return settings },
+		"ago":      ago,
+		"page":     urlOf,
+		"affected": affected,
+	}}
+}
+
+// affected returns the number of Machines with a cause.
+func affected(d *diagnosis.Shoot) int {
+	n := 0
+
+	for i := range d.Machines {
+		if d.Machines[i].Result == diagnosis.ResultCauseFound {
+			n++
+		}
+	}
+
+	return n
+}
+
+// urlOf returns the page with the remedy of a cause.
+func urlOf(c *diagnosis.ShootCause) string {
+	switch {
+	case !slices.Contains(diagnosis.ShootReasons, c.Reason):
+		return output.TroubleshootingURL + " row " + c.Reason
+	case len(c.Codes) > 0:
+		return extensionURL + "#" + strings.ToLower(c.Codes[0])
+	default:
+		return output.DocsURL + "diagnose.md#shoots"
+	}
+}

@@ -1,0 +1,25 @@
+package diagnosis
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestShootReasonsAreDocumented compares the reasons with docs/diagnose.md.
+func TestShootReasonsAreDocumented(t *testing.T) {
+	t.Parallel()
+
+	page, err := os.ReadFile("../../docs/diagnose.md")
+	require.NoError(t, err)
+
+	var rows []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Z]\\w+)` \\| [^|]+ \\| [^|]+ \\|$").FindAllStringSubmatch(string(page), -1) {
+		rows = append(rows, row[1])
+	}
+
+	require.Equal(t, slices.Concat(deploymentReasons, ShootReasons), rows)
+}

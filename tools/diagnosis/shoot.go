@@ -1,0 +1,263 @@
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/controlcluster"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/output"
+)
+
+// Shoot is the output of diagnose --shoot. Scripts depend on it: fields may be added, but
+// never change.
+type Shoot struct {
+	Shoot  string `json:"shoot"`
+	Result Result `json:"result"`
+	// Namespace is the technical ID of the Shoot, and SeedName its seed, if the garden was read.
+	Namespace string `json:"namespace,omitempty"`
+	SeedName  string `json:"seed,omitempty"`
+	// Links are the objects between the Shoot and its machines, in the order in which they are
+	// reconciled.
+	Links []Link `json:"links"`
+	// Rotations are the rotations of the Shoot's credentials that have not been completed.
+	Rotations []string `json:"rotations,omitempty"`
+	// WaitingFor is the step that the Shoot waits for; set if no cause was found.
+	WaitingFor string `json:"waitingFor,omitempty"`
+	// Cause is the cause to repair first, and MoreCauses are the others.
+	Cause      *ShootCause   `json:"cause,omitempty"`
+	MoreCauses []*ShootCause `json:"moreCauses,omitempty"`
+	// Machines are the diagnoses of all Machines.
+	Machines []Machine `json:"machines"`
+	// Volumes are the volumes of the Shoot's pods; nil if they were not read.
+	Volumes *VolumesState `json:"volumes,omitempty"`
+	// Unread lists what could not be read, and why.
+	Unread []string `json:"unread,omitempty"`
+	// Next is the command that looks further; empty if there is none.
+	Next string `json:"next,omitempty"`
+
+	// seed reports whether the seed was read. project and name are those of the Shoot in the garden.
+	seed          bool
+	project, name string
+
+	// The causes by the part of the Shoot that reports them.
+	shoot, controllers                                                 *ShootCause
+	before, workers, deployments, volumes, conditions, shootConditions []*ShootCause
+}
+
+// ShootCause is a cause, and the object that reports it.
+type ShootCause struct {
+	// Link names the object.
+	Link string `json:"link"`
+	// Codes are Gardener's error codes.
+	Codes []string `json:"codes,omitempty"`
+
+	Cause
+
+	// failed is set if Gardener does not retry the operation of the object.
+	failed bool
+}
+
+type VolumesState struct {
+	Count int `json:"count"`
+	// Incomplete are the volumes without content yet.
+	Incomplete []spi.Object `json:"incomplete"`
+}
+
+// addControllers adds the causes for controllers that do not run although there should be Machines.
+func (d *Shoot) addControllers(states []controlcluster.Controller, now time.Time) {
+	found := &foundMachine{namespace: d.Namespace}
+
+	for i := range states {
+		if states[i].State == controlcluster.Stopped && d.controllers == nil {
+			d.controllers = &ShootCause{Link: "Deployment " + d.Namespace + "/" + controlcluster.Manager, Cause: *found.controllerCause(&states[i], now)}
+		}
+	}
+}
+
+// addVolumes adds the volumes of the Shoot's pods.
+func (d *Shoot) addVolumes(found *spi.VolumesExplanation, now time.Time) {
+	d.Volumes = &VolumesState{Count: found.Count, Incomplete: []spi.Object{}}
+
+	for _, what := range found.Unread {
+		d.unread("volumes: " + what)
+	}
+
+	for i := range found.Incomplete {
+		v := &found.Incomplete[i]
+		output.Sanitize(&v.Kind, &v.Namespace, &v.Name, &v.State)
+		d.Volumes.Incomplete = append(d.Volumes.Incomplete, v.Object)
+
+		if v.Cause == nil || !kubevirt.Reportable(v.Cause, now) {
+			continue
+		}
+
+		report := (&foundMachine{}).report(v.Cause, "")
+		report.Code = ""
+		d.volumes = append(d.volumes, &ShootCause{Link: "volume " + v.Name, Cause: *report})
+	}
+}
+
+// conclude orders the causes, the one to repair first first. A failed Infrastructure or ControlPlane
+// prevents all that follows. A Worker that waits for its Machines repeats the error of one of them.
+func (d *Shoot) conclude() {
+	machines, suspected, unknown := d.machineCauses()
+
+	causes := slices.Clone(d.before)
+	if d.controllers != nil {
+		causes = append(causes, d.controllers)
+	}
+
+	if repeats(d.workers, machines) {
+		causes = slices.Concat(causes, machines, d.workers)
+	} else {
+		causes = slices.Concat(causes, d.workers, machines)
+	}
+
+	causes = slices.Concat(causes, d.deployments, d.volumes, d.conditions)
+	if d.shoot != nil { // It repeats the error of a resource in the seed.
+		causes = append(causes, d.shoot)
+	}
+
+	causes = append(causes, d.shootConditions...)
+
+	for _, c := range slices.Concat(causes, suspected) {
+		d.addCommand(c)
+		output.Sanitize(&c.Message, &c.Remedy, &c.Link)
+
+		for i := range c.Codes {
+			output.Sanitize(&c.Codes[i])
+		}
+	}
+
+	switch {
+	case len(causes) > 0:
+		d.Result = ResultCauseFound
+		d.Cause = causes[0]
+		d.MoreCauses = causes[1:]
+	case unknown:
+		d.Result = ResultUnknown
+	case len(suspected) > 0:
+		d.Result = ResultSuspected
+		d.Cause = suspected[0]
+		d.MoreCauses = suspected[1:]
+	default:
+		d.Result = ResultNothingWrong
+		d.WaitingFor = d.waiting()
+	}
+
+	d.next()
+}
+
+// repeats reports whether the errors of the Workers are those of Machines.
+func repeats(workers, machines []*ShootCause) bool {
+	return len(workers) == 0 || slices.ContainsFunc(machines, func(m *ShootCause) bool {
+		return slices.ContainsFunc(workers, func(w *ShootCause) bool { return strings.Contains(w.Message, m.Reason) })
+	})
+}
+
+// machineCauses returns the causes of the Machines. Those of several Machines with the same message are
+// one cause.
+func (d *Shoot) machineCauses() (found, suspected []*ShootCause, unknown bool) {
+	known := map[string]*ShootCause{}
+
+	for i := range d.Machines {
+		m := &d.Machines[i]
+
+		switch m.Result {
+		case ResultUnknown:
+			unknown = true
+			d.unread("Machine " + m.Name + ": " + m.Error)
+		case ResultCauseFound, ResultSuspected:
+			for _, cause := range m.Causes() {
+				key := string(m.Result) + cause.Reason + cause.Message
+				if known[key] != nil {
+					known[key].Link += ", " + m.Name
+
+					continue
+				}
+
+				known[key] = &ShootCause{Link: "Machine " + d.Namespace + "/" + m.Name, Cause: *cause}
+				if m.Result == ResultCauseFound {
+					found = append(found, known[key])
+				} else {
+					suspected = append(suspected, known[key])
+				}
+			}
+		default:
+		}
+	}
+
+	return found, suspected, unknown
+}
+
+// addCommand adds when Gardener retries an operation, and the command that retries it now.
+func (d *Shoot) addCommand(c *ShootCause) {
+	if c.Retry != nil || !slices.Contains([]string{reasonShootFailed, reasonInfrastructureFailed, reasonControlPlaneFailed, reasonWorkerFailed}, c.Reason) {
+		return
+	}
+
+	project, name := d.project, d.name
+	if name == "" {
+		project = "NAMESPACE"
+		name = "NAME"
+	}
+
+	operation := "reconcile"
+	when := "Gardener retries by itself; to retry now, in the garden:"
+	if c.failed {
+		operation = "retry"
+		when = "Gardener does not retry this error; after the repair, in the garden:"
+	}
+
+	c.Retry = &Retry{When: when, Command: fmt.Sprintf("kubectl --namespace=%s annotate shoot %s gardener.cloud/operation=%s", project, name, operation)}
+}
+
+// waiting describes what a Shoot without a cause waits for.
+func (d *Shoot) waiting() string {
+	for _, l := range d.Links {
+		if l.Kind != "MachineDeployment" && !strings.Contains(l.State, " "+stateSucceeded) {
+			return l.Kind + ": " + l.State
+		}
+	}
+
+	running := 0
+
+	for i := range d.Machines {
+		if m := d.Machines[i].Machine; m != nil && m.Phase == string(v1alpha1.MachineRunning) {
+			running++
+		} else if waits := d.Machines[i].WaitingFor; waits != "" {
+			return "Machine " + d.Machines[i].Name + ": " + waits
+		}
+	}
+
+	if !d.seed {
+		return "the last operation on the Shoot has succeeded"
+	}
+
+	return fmt.Sprintf("all operations have succeeded; %d of %s run", running, output.Count(len(d.Machines), "Machine"))
+}
+
+// next sets the command that looks further.
+func (d *Shoot) next() {
+	switch {
+	case !d.seed && d.Namespace != "":
+		d.Next = "mcm-kubevirt diagnose --shoot=" + d.Shoot + " --seed-kubeconfig=SEED.yaml"
+	case d.Cause != nil && strings.HasPrefix(d.Cause.Link, "Machine "):
+		machine, _, _ := strings.Cut(strings.TrimPrefix(d.Cause.Link, "Machine "+d.Namespace+"/"), ",")
+		d.Next = "mcm-kubevirt diagnose --namespace=" + d.Namespace + " " + machine
+	}
+
+	d.Next = statustext.Printable(d.Next)
+}
+
+// Causes returns all causes.
+func (d *Shoot) Causes() []*ShootCause {
+	return append([]*ShootCause{d.Cause}, d.MoreCauses...)
+}

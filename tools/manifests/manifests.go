@@ -1,0 +1,373 @@
+// Package manifests reads MachineClasses, MachineDeployments and Secrets from files, with the line of each field, and
+// checks what is known without the driver. The commands validate, render and preflight call it. It must not know a
+// cluster.
+package manifests
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/output"
+)
+
+// Objects are the objects of all files.
+type Objects struct {
+	Classes     []Class
+	Deployments []Deployment
+	secrets     []secret
+	// unreadable are the errors for files, or parts of them, that are not objects.
+	Unreadable []FileError
+	// kinds are the kinds of all objects, and skipped counts the objects of other kinds.
+	kinds   map[string]bool
+	Skipped int
+}
+
+// FileError is an error in a file.
+type FileError struct {
+	File    string `json:"file"`
+	Message string `json:"message"`
+}
+
+// Read reads all files. It returns an error if one of them cannot be read at all.
+func Read(files *FileFlags, in io.Reader) (*Objects, error) {
+	if !files.Given() {
+		return nil, errors.New("no files specified; set --filename (-f) or --kustomize (-k)")
+	}
+
+	m := &Objects{kinds: map[string]bool{}}
+
+	if files.Kustomize != "" {
+		return m, m.build(files.Kustomize)
+	}
+
+	for _, name := range files.Names {
+		if err := m.read(files, name, in); err != nil {
+			return nil, fmt.Errorf("read manifests: %w", err)
+		}
+	}
+
+	return m, nil
+}
+
+// RequireClass returns an error if there is neither a MachineClass nor an error.
+func (m *Objects) RequireClass() error {
+	if len(m.Classes) == 0 && len(m.Unreadable) == 0 {
+		return m.noClass()
+	}
+
+	return nil
+}
+
+func (m *Objects) read(files *FileFlags, name string, in io.Reader) error {
+	if name == "-" {
+		text, err := io.ReadAll(in)
+		m.addFile("standard input", text)
+
+		return err
+	}
+
+	paths, err := files.list(name)
+	if err != nil {
+		return err
+	}
+
+	for _, path := range paths {
+		text, err := os.ReadFile(path) //nolint:gosec // The user names the file, or its folder.
+		if err != nil {
+			return err
+		}
+
+		m.addFile(path, text)
+	}
+
+	return nil
+}
+
+// build adds the objects of a kustomization. Their lines are those of the output of kubectl kustomize.
+func (m *Objects) build(folder string) error {
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
+	if err != nil {
+		return fmt.Errorf("build --kustomize %s: %w", folder, err)
+	}
+
+	text, err := built.AsYaml()
+	if err != nil {
+		return fmt.Errorf("build --kustomize %s: %w", folder, err)
+	}
+
+	m.addFile("kustomize "+folder, text)
+
+	return nil
+}
+
+func (m *Objects) addFile(file string, text []byte) {
+	documents, errs := parseDocuments(file, text)
+	for _, err := range errs {
+		m.addError(file, err.Error())
+	}
+
+	for _, d := range documents {
+		m.add(d, metav1.TypeMeta{})
+	}
+}
+
+// add adds an object. Type fields that the object lacks are taken from its list.
+func (m *Objects) add(d document, ofList metav1.TypeMeta) {
+	var object struct {
+		metav1.TypeMeta `json:",inline"`
+
+		Items []json.RawMessage `json:"items"`
+	}
+
+	object.TypeMeta = ofList
+
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(d.raw, &object); err != nil || object.Kind == "" {
+		m.addError(d.file, fmt.Sprintf("line %d: the object that begins here has no kind: it is not a Kubernetes manifest", d.line))
+
+		return
+	}
+
+	if kind, isList := strings.CutSuffix(object.Kind, "List"); isList && object.Items != nil {
+		m.addList(d, object.Items, metav1.TypeMeta{Kind: kind, APIVersion: object.APIVersion})
+
+		return
+	}
+
+	m.kinds[object.GroupVersionKind().GroupKind().String()] = true
+
+	switch {
+	case isKind(object.TypeMeta, machine.GroupName, kindMachineClass):
+		m.Classes = append(m.Classes, readClass(d, object.TypeMeta))
+	case isKind(object.TypeMeta, machine.GroupName, KindMachineDeployment):
+		m.Deployments = append(m.Deployments, readDeployment(d, object.TypeMeta))
+	case isKind(object.TypeMeta, corev1.GroupName, "Secret"):
+		m.secrets = append(m.secrets, readSecret(d))
+	default:
+		m.Skipped++
+	}
+}
+
+// isKind reports whether an object has this kind, or an apiVersion that is wrong for it: the group of another
+// API, such as that of Cluster API's MachineDeployments, has a dot.
+func isKind(is metav1.TypeMeta, group, kind string) bool {
+	found := is.GroupVersionKind().Group
+
+	return is.Kind == kind && (found == group || !strings.Contains(found, "."))
+}
+
+func (m *Objects) addList(d document, items []json.RawMessage, of metav1.TypeMeta) {
+	if of.Kind == "" {
+		of.APIVersion = "" // a List of arbitrary kinds
+	}
+
+	for _, duplicate := range d.duplicates {
+		m.addError(d.file, duplicate)
+	}
+
+	for i, item := range items {
+		lines := d.lines.item(i)
+		m.add(document{file: d.file, line: cmp.Or(lines.line(""), d.line), raw: item, lines: lines}, of)
+	}
+}
+
+func (m *Objects) addError(file, message string) {
+	m.Unreadable = append(m.Unreadable, FileError{File: file, Message: message})
+}
+
+// noClass returns an error that describes the contents of files without a MachineClass.
+func (m *Objects) noClass() error {
+	if len(m.Unreadable) > 0 {
+		return output.InvalidError(m.Unreadable[0].File + ": " + m.Unreadable[0].Message)
+	}
+
+	kinds := slices.Sorted(maps.Keys(m.kinds))
+	if len(kinds) == 0 {
+		return errors.New("the files contain no MachineClass and no other object")
+	}
+
+	return fmt.Errorf("the files contain no MachineClass, but objects of kind %s", strings.Join(kinds, ", "))
+}
+
+// ClassNames returns the names of the MachineClasses.
+func (m *Objects) ClassNames() []string {
+	var names []string
+	for _, class := range m.Classes {
+		names = append(names, class.Name)
+	}
+
+	return names
+}
+
+// document is one object of a file, as JSON.
+type document struct {
+	file string
+	line int
+	raw  []byte
+	// lines finds the lines of its fields.
+	lines fieldLines
+	// duplicates describe the duplicate keys in its YAML. raw contains the last value of each.
+	duplicates []string
+}
+
+// parseDocuments returns the objects of a file, and the errors for parts that cannot be parsed. The
+// errors do not quote the file, which may contain secrets.
+func parseDocuments(file string, text []byte) (found []document, errs []error) {
+	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // the BOM of some Windows editors
+	if !utf8.Valid(text) {
+		return nil, []error{errors.New("the file is not UTF-8 text; save it with that encoding")}
+	}
+
+	for _, p := range parts(file, text) {
+		documents, err := p.documents()
+		if err != nil {
+			errs = append(errs, err)
+		}
+
+		found = append(found, documents...)
+	}
+
+	return found, errs
+}
+
+// separator begins a document, which may begin in the same line.
+var separator = regexp.MustCompile(`(?m)^---(?:[ \t\r]|$)`)
+
+// parts splits a file at its separators. apimachinery's YAMLReader loses the text before a separator
+// that it refuses, and leaves a leading one in the text, which is no JSON then.
+func parts(file string, text []byte) []filePart {
+	var list []filePart
+
+	begin := 0
+
+	for _, at := range append(separator.FindAllIndex(text, -1), []int{len(text), len(text)}) {
+		list = append(list, filePart{file: file, before: bytes.Count(text[:begin], []byte("\n")), text: text[begin:at[0]]})
+		begin = at[0] + min(len("---"), at[1]-at[0])
+	}
+
+	return list
+}
+
+// filePart is the text between two separators of a file, and the number of lines before it.
+type filePart struct {
+	file   string
+	before int
+	text   []byte
+}
+
+// documents returns the objects of a part: any number of
+// consecutive JSON objects, or at most one in YAML.
+func (p filePart) documents() ([]document, error) {
+	if found, ok := p.jsonStream(); ok {
+		return found, nil
+	}
+
+	// Empty lines in place of the preceding ones make error
+	// messages contain the file's line numbers.
+	text := append(bytes.Repeat([]byte("\n"), p.before), p.text...)
+	d := document{file: p.file, line: p.line(0)}
+
+	raw, strictErr := yaml.YAMLToJSONStrict(text)
+	if strictErr != nil {
+		var err error
+		if raw, err = yaml.YAMLToJSON(text); err != nil {
+			return nil, p.explain(err)
+		}
+
+		d.duplicates = duplicates(strictErr)
+	}
+
+	d.raw = raw
+	d.lines = linesOf(text, 0)
+	if string(bytes.TrimSpace(raw)) == "null" {
+		return nil, nil
+	}
+
+	return []document{d}, nil
+}
+
+// jsonStream keeps the original bytes, so that duplicate keys can still be detected.
+func (p filePart) jsonStream() (found []document, ok bool) {
+	decoder := json.NewDecoder(bytes.NewReader(p.text))
+
+	for {
+		line := p.line(decoder.InputOffset())
+
+		var raw json.RawMessage
+
+		err := decoder.Decode(&raw)
+		if errors.Is(err, io.EOF) {
+			return found, len(found) > 0
+		}
+
+		if err != nil || raw[0] != '{' {
+			return nil, false
+		}
+
+		found = append(found, document{file: p.file, line: line, raw: raw, lines: linesOf(raw, line-1)})
+	}
+}
+
+// line returns the line of the file in which the object after an offset begins, after empty lines
+// and comments.
+func (p filePart) line(offset int64) int {
+	first := p.before + 1 + bytes.Count(p.text[:offset], []byte("\n"))
+	line := first
+
+	for text := range bytes.Lines(p.text[offset:]) {
+		if text = bytes.TrimSpace(text); len(text) > 0 && text[0] != '#' {
+			return line
+		}
+
+		line++
+	}
+
+	return first
+}
+
+var duplicateKey = regexp.MustCompile(`line (\d+): key (.+) already set in map`)
+
+func duplicates(err error) []string {
+	var list []string
+	for _, match := range duplicateKey.FindAllStringSubmatch(err.Error(), -1) {
+		list = append(list, fmt.Sprintf("line %s: the field %s is given twice; remove one of them", match[1], match[2]))
+	}
+
+	return list
+}
+
+// yamlSyntax matches the parser's messages that do not quote the file.
+var yamlSyntax = regexp.MustCompile(`line \d+: (?:did not find|could not find|found|mapping values are not allowed) .*`)
+
+// explain returns the reason why a part of a file cannot be parsed, without its text.
+func (p filePart) explain(err error) error {
+	const remedy = "check the indentation (spaces, not tabs), the quotes and the colons"
+
+	if before, _, found := bytes.Cut(p.text, []byte("{{")); found {
+		return fmt.Errorf(`line %d: neither YAML nor JSON; the "{{" suggests a template: render it first, for example with helm template`,
+			p.before+1+bytes.Count(before, []byte("\n")))
+	}
+
+	if message := yamlSyntax.FindString(err.Error()); message != "" {
+		return fmt.Errorf("near %s; %s", message, remedy)
+	}
+
+	return fmt.Errorf("line %d: the text that begins here is neither YAML nor JSON; %s", p.line(0), remedy)
+}
