@@ -10,8 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
 // The controllers that act on Machines, by the names of their leases in the control namespace
@@ -72,7 +70,7 @@ func (c *Cluster) controller(ctx context.Context, name string) Controller {
 
 		return s
 	case err != nil:
-		s.Note = statustext.Printable(fmt.Sprintf("get Lease %s: %s", s.Lease, err))
+		s.Note = fmt.Sprintf("get Lease %s: %s", s.Lease, err)
 
 		return s
 	}
@@ -83,7 +81,7 @@ func (c *Cluster) controller(ctx context.Context, name string) Controller {
 		lease, s.State = c.awaitRenewal(ctx, lease)
 	}
 
-	s.Holder = statustext.Printable(ptr.Deref(lease.Spec.HolderIdentity, ""))
+	s.Holder = ptr.Deref(lease.Spec.HolderIdentity, "")
 
 	if lease.Spec.RenewTime != nil {
 		s.Renewed = &lease.Spec.RenewTime.Time

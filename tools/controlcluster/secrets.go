@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/manifests"
 )
 
@@ -54,7 +53,7 @@ func (c *Cluster) SecretsOf(ctx context.Context, class *v1alpha1.MachineClass, n
 	found := ClassSecrets{Data: map[string][]byte{}}
 
 	for _, ref := range manifests.SecretRefs(class) {
-		s := Secret{Namespace: statustext.Printable(ref.Namespace), Name: statustext.Printable(ref.Name), State: SecretElsewhere}
+		s := Secret{Namespace: ref.Namespace, Name: ref.Name, State: SecretElsewhere}
 		if namespace == metav1.NamespaceAll || namespace == ref.Namespace {
 			maps.Copy(found.Data, c.Secret(ctx, ref, &s))
 		}

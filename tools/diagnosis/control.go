@@ -12,7 +12,6 @@ import (
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/controlcluster"
 )
 
@@ -105,7 +104,7 @@ func (f *foundMachine) classCause() *Cause {
 	return &Cause{
 		Reason: kubevirt.TokenClassNotFound,
 		Message: fmt.Sprintf("MachineClass %s/%s, which the Machine refers to, does not exist; machine-controller-manager skips the Machine",
-			f.namespace, statustext.Printable(f.machine.Spec.Class.Name)),
+			f.namespace, f.machine.Spec.Class.Name),
 		Remedy: "create the MachineClass, or delete the Machine and correct its MachineDeployment",
 		Retry:  &Retry{When: "when the MachineClass is created; no command is needed"},
 	}

@@ -11,10 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/controlcluster"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/manifests"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/output"
 )
 
 // Reasons of causes that only diagnose --all reports. docs/diagnose.md has a row for each.
@@ -47,12 +45,12 @@ func (d *Diagnoser) diagnoseDeployments(ctx context.Context) (found []Deployment
 	case apierrors.IsNotFound(err): // machine-controller-manager is not installed.
 		return nil, nil
 	case err != nil:
-		return nil, []string{statustext.Printable("list MachineDeployments in " + d.control.Where() + ": " + err.Error())}
+		return nil, []string{"list MachineDeployments in " + d.control.Where() + ": " + err.Error()}
 	}
 
 	machines, err := d.control.Machines.Machines(d.control.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, []string{statustext.Printable("list Machines in " + d.control.Where() + ": " + err.Error())}
+		return nil, []string{"list Machines in " + d.control.Where() + ": " + err.Error()}
 	}
 
 	for i := range deployments.Items {
@@ -60,10 +58,9 @@ func (d *Diagnoser) diagnoseDeployments(ctx context.Context) (found []Deployment
 		existing := machinesOf(deployment, machines.Items)
 
 		if cause := d.deploymentCause(ctx, deployment, existing, time.Now()); cause != nil {
-			output.Sanitize(&cause.Message, &cause.Remedy)
 			found = append(found, Deployment{
 				Namespace: deployment.Namespace,
-				Name:      statustext.Printable(deployment.Name),
+				Name:      deployment.Name,
 				Replicas:  int(deployment.Spec.Replicas),
 				Machines:  existing,
 				Cause:     cause,
@@ -95,7 +92,7 @@ func machinesOf(deployment *v1alpha1.MachineDeployment, machines []v1alpha1.Mach
 // deploymentCause returns why machine-controller-manager does not act on a MachineDeployment; nil if it does.
 func (d *Diagnoser) deploymentCause(ctx context.Context, deployment *v1alpha1.MachineDeployment, machines int, now time.Time) *Cause {
 	in := &foundMachine{namespace: deployment.Namespace}
-	show := in.kubectl("get machinedeployment " + statustext.Printable(deployment.Name) + " --output=yaml")
+	show := in.kubectl("get machinedeployment " + deployment.Name + " --output=yaml")
 
 	if errs := manifests.DeploymentErrors(deployment); len(errs) > 0 {
 		texts := make([]string, len(errs))

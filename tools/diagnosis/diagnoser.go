@@ -24,8 +24,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/controlcluster"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/output"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/preflight/checks"
 )
 
@@ -148,6 +148,8 @@ func (d *Diagnoser) DiagnoseAll(ctx context.Context, names []string) (*Report, e
 		result.Machines = append(result.Machines, d.diagnose(ctx, machine))
 	}
 
+	output.Sanitize(result)
+
 	return result, nil
 }
 
@@ -198,7 +200,7 @@ func machineName(given string) (string, error) {
 func (d *Diagnoser) diagnose(ctx context.Context, machine types.NamespacedName) Machine {
 	found, err := d.find(ctx, machine)
 	if err != nil {
-		return Machine{Namespace: machine.Namespace, Name: machine.Name, Result: ResultUnknown, Error: statustext.Printable(err.Error())}
+		return Machine{Namespace: machine.Namespace, Name: machine.Name, Result: ResultUnknown, Error: err.Error()}
 	}
 
 	result := Machine{Namespace: machine.Namespace, Name: machine.Name, Result: ResultNothingWrong, Machine: stateOf(found.machine), Evidence: []spi.Sign{}}
@@ -302,7 +304,7 @@ func (d *Diagnoser) findClasses(ctx context.Context, control *controlcluster.Clu
 
 		if !found.overridden {
 			if data, err = control.SecretData(ctx, &list.Items[i]); err != nil {
-				found.unread = append(found.unread, statustext.Printable(err.Error()))
+				found.unread = append(found.unread, err.Error())
 
 				continue
 			}
@@ -376,8 +378,8 @@ func (d *Diagnoser) search(ctx context.Context, found *foundMachine) (last *kube
 		case e.Found() || alone:
 			return e
 		case e.Machine == nil:
-			found.unread = append(found.unread, statustext.Printable(fmt.Sprintf("with MachineClass %s: %s: %s",
-				found.requests[i].MachineClass.Name, e.Cause.Err.Reason, e.Cause.Err.Message)))
+			found.unread = append(found.unread, fmt.Sprintf("with MachineClass %s: %s: %s",
+				found.requests[i].MachineClass.Name, e.Cause.Err.Reason, e.Cause.Err.Message))
 		}
 
 		if last == nil || e.Machine != nil {

@@ -9,8 +9,6 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
 // gardenerObject contains the fields that Shoots and the resources of extensions have in common
@@ -107,12 +105,12 @@ type Link struct {
 
 // path names the object in messages.
 func (o *gardenerObject) path() string {
-	return statustext.Printable(o.Kind + " " + o.Namespace + "/" + o.Name)
+	return o.Kind + " " + o.Namespace + "/" + o.Name
 }
 
 // link returns the object as a link, with its pending operation.
 func (o *gardenerObject) link() Link {
-	l := Link{Kind: o.Kind, Name: statustext.Printable(o.Name), State: "the extension has not reconciled it"}
+	l := Link{Kind: o.Kind, Name: o.Name, State: "the extension has not reconciled it"}
 
 	if op := o.Status.LastOperation; op != nil {
 		l.State = fmt.Sprintf("%s %s", op.Type, op.State)
@@ -126,8 +124,6 @@ func (o *gardenerObject) link() Link {
 	if operation := o.Annotations[operationAnnotation]; operation != "" {
 		l.State += "; annotated with operation " + operation
 	}
-
-	l.State = statustext.Printable(l.State)
 
 	return l
 }
@@ -174,7 +170,8 @@ func (o *gardenerObject) causeOf(errs []gardenerError) *ShootCause {
 	var texts []string
 
 	for _, e := range errs {
-		texts, c.Codes = append(texts, e.Description), append(c.Codes, e.Codes...)
+		texts = append(texts, e.Description)
+		c.Codes = append(c.Codes, e.Codes...)
 
 		if e.LastUpdateTime != nil {
 			c.Since = timeOrNil(e.LastUpdateTime.Time)
@@ -182,7 +179,8 @@ func (o *gardenerObject) causeOf(errs []gardenerError) *ShootCause {
 	}
 
 	slices.Sort(c.Codes)
-	c.Message, c.Codes = strings.Join(texts, "; "), slices.Compact(c.Codes)
+	c.Codes = slices.Compact(c.Codes)
+	c.Message = strings.Join(texts, "; ")
 
 	if len(c.Codes) == 0 {
 		c.Remedy = "repair what the message names; if it names nothing, read the log of the component that reconciles the " + o.Kind
@@ -247,20 +245,19 @@ func (d *Shoot) addShoot(shoot *gardenerObject) {
 
 	for name, rotation := range shoot.Status.Credentials.Rotation {
 		if rotation.Phase != "" && rotation.Phase != "Completed" {
-			d.Rotations = append(d.Rotations, statustext.Printable(name+": "+rotation.Phase))
+			d.Rotations = append(d.Rotations, name+": "+rotation.Phase)
 		}
 	}
 
 	slices.Sort(d.Rotations)
 
 	d.Links = append(d.Links, l)
-	d.SeedName = statustext.Printable(shoot.Status.Seed)
-	d.Namespace = statustext.Printable(shoot.Status.TechnicalID)
-	d.shoot = shoot.failure()
-	d.shootConditions = shoot.unhealthy()
+	d.SeedName = shoot.Status.Seed
+	d.Namespace = shoot.Status.TechnicalID
+	d.add(rankShootCondition, shoot.unhealthy()...)
 
 	if shoot.Status.TechnicalID == "" {
-		d.shoot = &ShootCause{
+		d.add(rankShoot, &ShootCause{
 			Link: shoot.path(),
 			Cause: Cause{
 				Reason:  reasonNotScheduled,
@@ -268,22 +265,25 @@ func (d *Shoot) addShoot(shoot *gardenerObject) {
 				Remedy:  "check the events of the Shoot: kubectl --namespace=" + d.project + " describe shoot " + d.name,
 				Since:   timeOrNil(shoot.CreationTimestamp.Time),
 			},
-		}
+		})
+	} else if cause := shoot.failure(); cause != nil {
+		d.add(rankShoot, cause)
 	}
 }
 
 // addExtension adds a resource of an extension.
 func (d *Shoot) addExtension(object *gardenerObject) {
 	d.Links = append(d.Links, object.link())
-	d.conditions = append(d.conditions, object.unhealthy()...)
+	d.add(rankCondition, object.unhealthy()...)
+
+	of := rankBeforeMachines
+	if object.Kind == kindWorker {
+		of = rankWorker
+	}
 
 	for _, cause := range []*ShootCause{object.pending(time.Now()), object.failure()} {
-		switch {
-		case cause == nil:
-		case object.Kind == kindWorker:
-			d.workers = append(d.workers, cause)
-		default:
-			d.before = append(d.before, cause)
+		if cause != nil {
+			d.add(of, cause)
 		}
 	}
 }
@@ -295,7 +295,7 @@ func (d *Shoot) addDeployment(deployment *v1alpha1.MachineDeployment) {
 		state += fmt.Sprintf(", %d failed", failed)
 	}
 
-	d.Links = append(d.Links, Link{Kind: "MachineDeployment", Name: statustext.Printable(deployment.Name), State: state})
+	d.Links = append(d.Links, Link{Kind: "MachineDeployment", Name: deployment.Name, State: state})
 
 	var texts []string
 	for _, failed := range deployment.Status.FailedMachines {
@@ -312,8 +312,8 @@ func (d *Shoot) addDeployment(deployment *v1alpha1.MachineDeployment) {
 		return
 	}
 
-	d.deployments = append(d.deployments, &ShootCause{
-		Link: statustext.Printable("MachineDeployment " + d.Namespace + "/" + deployment.Name),
+	d.add(rankDeployment, &ShootCause{
+		Link: "MachineDeployment " + d.Namespace + "/" + deployment.Name,
 		Cause: Cause{
 			Reason:  reasonMachinesFailed,
 			Message: strings.Join(texts, "; "),

@@ -15,9 +15,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/controlcluster"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/output"
 )
 
 // Report is the output of diagnose. Scripts depend on it: fields may be added, but never change.
@@ -34,13 +32,13 @@ type Report struct {
 type Result string
 
 const (
-	// resultNothingWrong means that no cause was found.
+	// ResultNothingWrong means that no cause was found.
 	ResultNothingWrong Result = "NothingWrong"
-	// resultSuspected means that a cause was found that has not lasted long enough to be a failure.
+	// ResultSuspected means that a cause was found that has not lasted long enough to be a failure.
 	ResultSuspected Result = "Suspected"
-	// resultCauseFound means that a cause was found.
+	// ResultCauseFound means that a cause was found.
 	ResultCauseFound Result = "CauseFound"
-	// resultUnknown means that the machine could not be diagnosed.
+	// ResultUnknown means that the machine could not be diagnosed.
 	ResultUnknown Result = "Unknown"
 )
 
@@ -81,6 +79,7 @@ type MachineState struct {
 	NodeReady *nodeReady `json:"nodeReady,omitempty"`
 }
 
+// LastOperation is the last operation of machine-controller-manager on a Machine.
 type LastOperation struct {
 	Type        string    `json:"type"`
 	State       string    `json:"state"`
@@ -135,7 +134,6 @@ func stateOf(m *v1alpha1.Machine) *MachineState {
 		PhaseSince: timeOrNil(m.Status.CurrentStatus.LastUpdateTime.Time),
 		Created:    m.CreationTimestamp.Time,
 	}
-	output.Sanitize(&state.Class)
 
 	if m.DeletionTimestamp != nil {
 		state.Deleted = &m.DeletionTimestamp.Time
@@ -149,13 +147,11 @@ func stateOf(m *v1alpha1.Machine) *MachineState {
 			Description: last.Description,
 			Updated:     last.LastUpdateTime.Time,
 		}
-		output.Sanitize(&state.LastOperation.Code, &state.LastOperation.Description)
 	}
 
 	for i := range m.Status.Conditions {
 		if c := &m.Status.Conditions[i]; c.Type == corev1.NodeReady {
 			state.NodeReady = &nodeReady{Status: string(c.Status), Reason: c.Reason, Since: c.LastTransitionTime.Time}
-			output.Sanitize(&state.NodeReady.Status, &state.NodeReady.Reason)
 		}
 	}
 
@@ -211,7 +207,7 @@ func (d *Machine) addCause(found *foundMachine, e *kubevirt.Explanation, now tim
 // fail sets the reason why the machine could not be diagnosed.
 func (d *Machine) fail(reason string) {
 	d.Result = ResultUnknown
-	d.Error = statustext.Printable(reason)
+	d.Error = reason
 }
 
 // addControl adds the state in the control cluster. Its causes come first:
@@ -235,6 +231,10 @@ func (d *Machine) addControl(control *ControlState, causes []*Cause) {
 
 // Causes returns all causes.
 func (d *Machine) Causes() []*Cause {
+	if d.Cause == nil {
+		return nil
+	}
+
 	return append([]*Cause{d.Cause}, d.MoreCauses...)
 }
 
@@ -255,27 +255,8 @@ func (d *Machine) addState(m *spi.Explanation) {
 		Objects:   append([]spi.Object{}, m.Objects...),
 		Unread:    slices.Clone(m.Unread),
 	}
-	d.WaitingFor = statustext.Printable(m.Waiting) + d.node(m)
+	d.WaitingFor = m.Waiting + d.node(m)
 	d.Evidence = append(d.Evidence, m.Signs...)
-
-	output.Sanitize(&d.Provider.Server, &d.Provider.Namespace)
-
-	for i := range d.Provider.Objects {
-		o := &d.Provider.Objects[i]
-		output.Sanitize(&o.Kind, &o.Namespace, &o.Name, &o.State)
-	}
-
-	for i := range d.Provider.Unread {
-		output.Sanitize(&d.Provider.Unread[i])
-	}
-
-	for i := range d.Evidence {
-		sanitizeSign(&d.Evidence[i])
-	}
-}
-
-func sanitizeSign(s *spi.Sign) {
-	output.Sanitize(&s.Object.Kind, &s.Object.Namespace, &s.Object.Name, &s.Type, &s.Status, &s.Reason, &s.Message)
 }
 
 // node describes what machine-controller-manager waits for after a machine is scheduled.
@@ -305,11 +286,9 @@ func (f *foundMachine) report(c *spi.Cause, stage spi.Stage) *Cause {
 		Reported: timeOrNil(c.ReportableAt),
 		Retry:    f.retryOf(c.Err, stage),
 	}
-	output.Sanitize(&r.Message, &r.Remedy)
 
 	if c.Sign != nil {
 		r.Evidence = ptr.To(*c.Sign)
-		sanitizeSign(r.Evidence)
 	}
 
 	return r

@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/controlcluster"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/output"
 )
@@ -45,10 +45,33 @@ type Shoot struct {
 	// seed reports whether the seed was read. project and name are those of the Shoot in the garden.
 	seed          bool
 	project, name string
+	causes        []*ShootCause
+}
 
-	// The causes by the part of the Shoot that reports them.
-	shoot, controllers                                                 *ShootCause
-	before, workers, deployments, volumes, conditions, shootConditions []*ShootCause
+// rank orders the causes of a Shoot: a failed Infrastructure or ControlPlane prevents all that follows.
+type rank int
+
+const (
+	rankBeforeMachines rank = iota
+	rankControllers
+	rankWorker
+	rankMachine
+	// rankRepeatingWorker is the rank of a Worker that repeats the error of one of its Machines.
+	rankRepeatingWorker
+	rankDeployment
+	rankVolume
+	rankCondition
+	// rankShoot is the rank of a Shoot's error, which repeats that of a resource in the seed.
+	rankShoot
+	rankShootCondition
+)
+
+func (d *Shoot) add(of rank, causes ...*ShootCause) {
+	for _, c := range causes {
+		c.rank = of
+	}
+
+	d.causes = append(d.causes, causes...)
 }
 
 // ShootCause is a cause, and the object that reports it.
@@ -60,25 +83,27 @@ type ShootCause struct {
 
 	Cause
 
+	rank rank
 	// failed is set if Gardener does not retry the operation of the object.
 	failed bool
 }
 
+// VolumesState is the state of the volumes of a Shoot's pods.
 type VolumesState struct {
 	Count int `json:"count"`
 	// Incomplete are the volumes without content yet.
 	Incomplete []spi.Object `json:"incomplete"`
 }
 
-// addControllers adds the causes for controllers that do not run although there should be Machines.
+// addControllers adds the cause for a controller that does not run although there should be Machines.
 func (d *Shoot) addControllers(states []controlcluster.Controller, now time.Time) {
-	found := &foundMachine{namespace: d.Namespace}
-
-	for i := range states {
-		if states[i].State == controlcluster.Stopped && d.controllers == nil {
-			d.controllers = &ShootCause{Link: "Deployment " + d.Namespace + "/" + controlcluster.Manager, Cause: *found.controllerCause(&states[i], now)}
-		}
+	at := slices.IndexFunc(states, func(c controlcluster.Controller) bool { return c.State == controlcluster.Stopped })
+	if at < 0 {
+		return
 	}
+
+	found := &foundMachine{namespace: d.Namespace}
+	d.add(rankControllers, &ShootCause{Link: "Deployment " + d.Namespace + "/" + controlcluster.Manager, Cause: *found.controllerCause(&states[at], now)})
 }
 
 // addVolumes adds the volumes of the Shoot's pods.
@@ -91,122 +116,97 @@ func (d *Shoot) addVolumes(found *spi.VolumesExplanation, now time.Time) {
 
 	for i := range found.Incomplete {
 		v := &found.Incomplete[i]
-		output.Sanitize(&v.Kind, &v.Namespace, &v.Name, &v.State)
 		d.Volumes.Incomplete = append(d.Volumes.Incomplete, v.Object)
 
-		if v.Cause == nil || !kubevirt.Reportable(v.Cause, now) {
-			continue
+		if v.Cause != nil && kubevirt.Reportable(v.Cause, now) {
+			report := (&foundMachine{}).report(v.Cause, "")
+			report.Code = ""
+			d.add(rankVolume, &ShootCause{Link: "volume " + v.Name, Cause: *report})
 		}
-
-		report := (&foundMachine{}).report(v.Cause, "")
-		report.Code = ""
-		d.volumes = append(d.volumes, &ShootCause{Link: "volume " + v.Name, Cause: *report})
 	}
 }
 
-// conclude orders the causes, the one to repair first first. A failed Infrastructure or ControlPlane
-// prevents all that follows. A Worker that waits for its Machines repeats the error of one of them.
+// conclude orders the causes, the one to repair first first.
 func (d *Shoot) conclude() {
-	machines, suspected, unknown := d.machineCauses()
+	suspected, unknown := d.addMachines()
 
-	causes := slices.Clone(d.before)
-	if d.controllers != nil {
-		causes = append(causes, d.controllers)
-	}
-
-	if repeats(d.workers, machines) {
-		causes = slices.Concat(causes, machines, d.workers)
-	} else {
-		causes = slices.Concat(causes, d.workers, machines)
-	}
-
-	causes = slices.Concat(causes, d.deployments, d.volumes, d.conditions)
-	if d.shoot != nil { // It repeats the error of a resource in the seed.
-		causes = append(causes, d.shoot)
-	}
-
-	causes = append(causes, d.shootConditions...)
-
-	for _, c := range slices.Concat(causes, suspected) {
-		d.addCommand(c)
-		output.Sanitize(&c.Message, &c.Remedy, &c.Link)
-
-		for i := range c.Codes {
-			output.Sanitize(&c.Codes[i])
+	for _, c := range d.causes {
+		if c.rank == rankWorker && d.repeatsMachine(c) {
+			c.rank = rankRepeatingWorker
 		}
 	}
+
+	slices.SortStableFunc(d.causes, func(a, b *ShootCause) int { return cmp.Compare(a.rank, b.rank) })
+
+	causes := d.causes
 
 	switch {
 	case len(causes) > 0:
 		d.Result = ResultCauseFound
-		d.Cause = causes[0]
-		d.MoreCauses = causes[1:]
 	case unknown:
 		d.Result = ResultUnknown
 	case len(suspected) > 0:
 		d.Result = ResultSuspected
-		d.Cause = suspected[0]
-		d.MoreCauses = suspected[1:]
+		causes = suspected
 	default:
 		d.Result = ResultNothingWrong
 		d.WaitingFor = d.waiting()
 	}
 
+	for _, c := range causes {
+		d.addCommand(c)
+	}
+
+	if len(causes) > 0 {
+		d.Cause = causes[0]
+		d.MoreCauses = causes[1:]
+	}
+
 	d.next()
 }
 
-// repeats reports whether the errors of the Workers are those of Machines.
-func repeats(workers, machines []*ShootCause) bool {
-	return len(workers) == 0 || slices.ContainsFunc(machines, func(m *ShootCause) bool {
-		return slices.ContainsFunc(workers, func(w *ShootCause) bool { return strings.Contains(w.Message, m.Reason) })
-	})
+// repeatsMachine reports whether an error of a Worker is that of a Machine.
+func (d *Shoot) repeatsMachine(worker *ShootCause) bool {
+	return slices.ContainsFunc(d.causes, func(c *ShootCause) bool { return c.rank == rankMachine && strings.Contains(worker.Message, c.Reason) })
 }
 
-// machineCauses returns the causes of the Machines. Those of several Machines with the same message are
-// one cause.
-func (d *Shoot) machineCauses() (found, suspected []*ShootCause, unknown bool) {
+// addMachines adds the causes of the Machines, and returns the suspected ones. Those of several Machines with the
+// same message are one cause.
+func (d *Shoot) addMachines() (suspected []*ShootCause, unknown bool) {
 	known := map[string]*ShootCause{}
 
 	for i := range d.Machines {
 		m := &d.Machines[i]
 
-		switch m.Result {
-		case ResultUnknown:
+		if m.Result == ResultUnknown {
 			unknown = true
 			d.unread("Machine " + m.Name + ": " + m.Error)
-		case ResultCauseFound, ResultSuspected:
-			for _, cause := range m.Causes() {
-				key := string(m.Result) + cause.Reason + cause.Message
-				if known[key] != nil {
-					known[key].Link += ", " + m.Name
+		}
 
-					continue
-				}
+		for _, cause := range m.Causes() {
+			key := string(m.Result) + cause.Reason + cause.Message
+			if known[key] != nil {
+				known[key].Link += ", " + m.Name
 
-				known[key] = &ShootCause{Link: "Machine " + d.Namespace + "/" + m.Name, Cause: *cause}
-				if m.Result == ResultCauseFound {
-					found = append(found, known[key])
-				} else {
-					suspected = append(suspected, known[key])
-				}
+				continue
 			}
-		default:
+
+			known[key] = &ShootCause{Link: "Machine " + d.Namespace + "/" + m.Name, Cause: *cause}
+			if m.Result == ResultCauseFound {
+				d.add(rankMachine, known[key])
+			} else {
+				suspected = append(suspected, known[key])
+			}
 		}
 	}
 
-	return found, suspected, unknown
+	return suspected, unknown
 }
 
 // addCommand adds when Gardener retries an operation, and the command that retries it now.
 func (d *Shoot) addCommand(c *ShootCause) {
 	if c.Retry != nil || !slices.Contains([]string{reasonShootFailed, reasonInfrastructureFailed, reasonControlPlaneFailed, reasonWorkerFailed}, c.Reason) {
 		return
-	}
-
-	project, name := d.project, d.name
-	if name == "" {
-		project = "NAMESPACE"
-		name = "NAME"
 	}
 
 	operation := "reconcile"
@@ -216,7 +216,8 @@ func (d *Shoot) addCommand(c *ShootCause) {
 		when = "Gardener does not retry this error; after the repair, in the garden:"
 	}
 
-	c.Retry = &Retry{When: when, Command: fmt.Sprintf("kubectl --namespace=%s annotate shoot %s gardener.cloud/operation=%s", project, name, operation)}
+	c.Retry = &Retry{When: when, Command: fmt.Sprintf("kubectl --namespace=%s annotate shoot %s gardener.cloud/operation=%s",
+		cmp.Or(d.project, "NAMESPACE"), cmp.Or(d.name, "NAME"), operation)}
 }
 
 // waiting describes what a Shoot without a cause waits for.
@@ -253,8 +254,6 @@ func (d *Shoot) next() {
 		machine, _, _ := strings.Cut(strings.TrimPrefix(d.Cause.Link, "Machine "+d.Namespace+"/"), ",")
 		d.Next = "mcm-kubevirt diagnose --namespace=" + d.Namespace + " " + machine
 	}
-
-	d.Next = statustext.Printable(d.Next)
 }
 
 // Causes returns all causes.

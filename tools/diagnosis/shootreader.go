@@ -16,7 +16,6 @@ import (
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/controlcluster"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/output"
 )
@@ -81,6 +80,7 @@ func DiagnoseShoot(ctx context.Context, shoot string, clusters ShootClusters) (*
 	}
 
 	d.conclude()
+	output.Sanitize(d)
 
 	return d, nil
 }
@@ -148,7 +148,6 @@ func (d *Shoot) readCluster(ctx context.Context, seed *controlcluster.Cluster) e
 	// Without these names, only the commands for the garden have placeholders.
 	d.project, _, _ = unstructured.NestedString(cluster.Object, "spec", "shoot", "metadata", "namespace")
 	d.name, _, _ = unstructured.NestedString(cluster.Object, "spec", "shoot", "metadata", "name")
-	output.Sanitize(&d.project, &d.name)
 
 	return nil
 }
@@ -237,7 +236,7 @@ func (d *Shoot) readVolumes(ctx context.Context, machines *Diagnoser) {
 }
 
 func (d *Shoot) unread(what string) {
-	d.Unread = append(d.Unread, statustext.Printable(what))
+	d.Unread = append(d.Unread, what)
 }
 
 // decodeObject reads the fields of one of Gardener's objects.

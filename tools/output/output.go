@@ -5,6 +5,7 @@ package output
 import (
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"text/template"
 	"unicode/utf8"
@@ -110,10 +111,27 @@ func wrapped(text string, width int) []string {
 	return append(lines, line)
 }
 
-// Sanitize makes untrusted texts safe for terminals.
-func Sanitize(texts ...*string) {
-	for _, text := range texts {
-		*text = statustext.Printable(*text)
+// Sanitize makes all untrusted texts in the fields of a result safe for terminals. The result is a pointer.
+func Sanitize(result any) { sanitize(reflect.ValueOf(result)) }
+
+func sanitize(v reflect.Value) {
+	switch v.Kind() { //nolint:exhaustive // Values of other kinds contain no texts.
+	case reflect.String:
+		if v.CanSet() {
+			v.SetString(statustext.Printable(v.String()))
+		}
+	case reflect.Pointer, reflect.Interface:
+		sanitize(v.Elem())
+	case reflect.Slice:
+		for i := range v.Len() {
+			sanitize(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				sanitize(v.Field(i))
+			}
+		}
 	}
 }
 
