@@ -48,9 +48,9 @@ func migrationBlockers(spec *v1alpha1.ProviderSpec) []Warning {
 func volumeBlockers(spec *v1alpha1.ProviderSpec) []Warning {
 	var blockers []Warning
 
-	volumes(spec, func(volume *v1alpha1.DataVolume, path *field.Path) {
+	for path, volume := range spec.DataVolumes(root()) {
 		blockers = append(blockers, accessBlockers(volume, path)...)
-	})
+	}
 
 	t, path := instanceTemplate(spec)
 	for i, volume := range t.Spec.Volumes {

@@ -142,26 +142,15 @@ func ignoredSourceWarnings(spec *v1alpha1.ProviderSpec) []Warning {
 
 	var warnings []Warning
 
-	volumes(spec, func(volume *v1alpha1.DataVolume, path *field.Path) {
+	for path, volume := range spec.DataVolumes(root()) {
 		registry := ptr.Deref(ptr.Deref(volume.Source, cdiv1beta1.DataVolumeSource{}).Registry, cdiv1beta1.DataVolumeSourceRegistry{})
 		byNode := ptr.Deref(registry.PullMethod, "") == cdiv1beta1.RegistryPullNode
 		path = path.Child("source", "registry")
 		warnings = append(warnings, warnIf(path.Child("secretRef"), byNode && registry.SecretRef != nil, effect)...)
 		warnings = append(warnings, warnIf(path.Child("certConfigMap"), byNode && registry.CertConfigMap != nil, effect)...)
-	})
+	}
 
 	return warnings
-}
-
-// volumes calls do with each DataVolume of a spec.
-func volumes(spec *v1alpha1.ProviderSpec, do func(volume *v1alpha1.DataVolume, path *field.Path)) {
-	do(&spec.RootVolume.DataVolume, root().Child("rootVolume"))
-
-	for i, volume := range spec.AdditionalVolumes {
-		if volume.DataVolume != nil {
-			do(volume.DataVolume, root().Child("additionalVolumes").Index(i).Child("dataVolume"))
-		}
-	}
 }
 
 // mutableURL matches URLs under which distributions publish their latest image.
