@@ -30,6 +30,7 @@ users: [{name: u, user: {token: t0p-secret}}]
 `)
 }
 
+// LeasePath is the path of the leases of the namespace shoot.
 const LeasePath = "/apis/coordination.k8s.io/v1/namespaces/shoot/leases/"
 
 // JustNow stands for the time of the response: a controller that runs keeps renewing its lease, and
@@ -104,6 +105,7 @@ func (c Cluster) Control(t *testing.T) string {
 	return ControlKubeconfig(t, server.URL)
 }
 
+// The paths of the VirtualMachines of the namespace machines, and of MCM's objects of the namespace shoot.
 const (
 	VMPath  = "/apis/kubevirt.io/v1/namespaces/machines/virtualmachines/"
 	MCMPath = "/apis/machine.sapcloud.io/v1alpha1/namespaces/shoot/"
@@ -143,6 +145,7 @@ func ShootWith(provider string) Cluster {
 	}
 }
 
+// ShootClass is the MachineClass of ShootWith.
 const ShootClass = `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineClass","metadata":{"name":"c","namespace":"shoot"},
 	"provider":"kubevirt","secretRef":{"name":"s","namespace":"shoot"},
 	"providerSpec":{"tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"}}}`
@@ -162,6 +165,7 @@ func RequireFit(t *testing.T, out string) {
 	}
 }
 
+// MachinesPath is the beginning of the paths of Machines, MachineClasses and MachineDeployments.
 const MachinesPath = "/apis/machine.sapcloud.io/v1alpha1/namespaces/shoot/machine"
 
 // ListOf returns a list of objects of machine-controller-manager.

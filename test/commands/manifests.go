@@ -36,6 +36,7 @@ func WithSecret(class, kubeconfig string) string {
 		strings.ReplaceAll(kubeconfig, "\n", "\n    ") + "\n"
 }
 
+// GoodKubeconfig is the kubeconfig of a provider cluster.
 const GoodKubeconfig = `
 apiVersion: v1
 kind: Config

@@ -48,7 +48,7 @@ func NewFlags() *Flags {
 // AddTo adds the flags to a command.
 func (f *Flags) AddTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	f.ConfigFlags.AddFlags(flags)
+	f.AddFlags(flags)
 	flags.Lookup("kubeconfig").Usage = "Path to the kubeconfig of the control cluster, which contains the MachineClasses and Machines; set it to use a " +
 		"file other than $KUBECONFIG and ~/.kube/config or, in a pod, the service account. Alias: --control-kubeconfig."
 	flags.Lookup("namespace").Usage = "Namespace in the control cluster; set it to use a namespace other than that of the context or, in a pod, of the pod."

@@ -24,6 +24,7 @@ const (
 type liveness string
 
 const (
+	// Running and Stopped are the states of a controller with a lease.
 	Running liveness = "Running"
 	Stopped liveness = "Stopped"
 	// unknown is the state of a controller without a lease (leader election is disabled), or whose

@@ -30,10 +30,10 @@ func diagnosed(t *testing.T, c commands.Cluster, args ...string) (d diagnosis.Ma
 		args = append(args, "m")
 	}
 
-	text, err := run(t, "", args...)
+	text, err := run(t, args...)
 	commands.RequireFit(t, text)
 
-	out, again := run(t, "", append(args, "-o=json")...)
+	out, again := run(t, append(args, "-o=json")...)
 	require.Equal(t, output.ExitCode(err), output.ExitCode(again))
 	require.NotContains(t, text+out, "t0p-secret")
 
@@ -167,6 +167,6 @@ func TestDiagnoseAll(t *testing.T) {
 	}
 
 	shoot[commands.MCMPath+"machines"] = `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineList","items":[]}`
-	_, err := run(t, "", "diagnose", "--kubeconfig", shoot.Control(t), "--all")
+	_, err := run(t, "diagnose", "--kubeconfig", shoot.Control(t), "--all")
 	require.ErrorContains(t, err, "no Machine in namespace shoot")
 }

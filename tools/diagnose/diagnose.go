@@ -148,7 +148,7 @@ func (o *options) run(ctx context.Context, names []string) error {
 	if len(names) == 0 && !o.details && o.output.IsText() {
 		err = printSummary(o.Out, result, o.settings())
 	} else {
-		err = o.output.Print(o.Out, result, pageOf(o.settings(), time.Now()))
+		err = o.output.Print(o.Out, result, page(machinesTemplate, o.settings(), time.Now()))
 	}
 
 	if err != nil {

@@ -128,7 +128,7 @@ func TestDiagnose(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			out, err := run(t, "", append([]string{"diagnose"}, tc.args...)...)
+			out, err := run(t, append([]string{"diagnose"}, tc.args...)...)
 			require.Equal(t, tc.code, output.ExitCode(err), "%s: %v\n%s", tc.reason, err, out)
 
 			for _, want := range tc.want {
@@ -152,7 +152,7 @@ func TestDiagnoseHostileProvider(t *testing.T) {
 	file := commands.Write(t, "provider.yaml", hostile.Provider(t))
 
 	for _, format := range []string{output.Text, "yaml", "json"} {
-		out, err := run(t, "", "diagnose", "--provider-kubeconfig", file, "--cluster=c", "-o", format, "m")
+		out, err := run(t, "diagnose", "--provider-kubeconfig", file, "--cluster=c", "-o", format, "m")
 		require.Equal(t, output.ExitInvalid, output.ExitCode(err))
 		require.NotContains(t, out, "\x1b")
 		require.NotContains(t, out, "\u202e")
@@ -229,7 +229,7 @@ func TestDiagnosisText(t *testing.T) {
 	var buffer bytes.Buffer
 
 	all := diagnosis.Report{Machines: []diagnosis.Machine{d}}
-	require.NoError(t, pageOf("--unschedulable-grace=30s --evacuation=false --virtual-machine-template=safe", now).Write(&buffer, &all))
+	require.NoError(t, page(machinesTemplate, "--unschedulable-grace=30s --evacuation=false --virtual-machine-template=safe", now).Write(&buffer, &all))
 
 	out := buffer.String()
 	commands.RequireFit(t, out)

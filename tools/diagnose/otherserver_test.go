@@ -50,7 +50,7 @@ func TestOtherServer(t *testing.T) {
 			shoot := commands.ShootWith(tc.secret).Leased(commands.JustNow, commands.JustNow)
 			shoot[commands.MCMPath+"machines/m"] = strings.Replace(shoot[commands.MCMPath+"machines/m"], `"spec":{`, `"spec":{"providerID":"kubevirt://m",`, 1)
 
-			out, err := run(t, "", "diagnose", "--kubeconfig", shoot.Control(t), "--provider-kubeconfig", commands.Write(t, "other.yaml", installed("a")), "m")
+			out, err := run(t, "diagnose", "--kubeconfig", shoot.Control(t), "--provider-kubeconfig", commands.Write(t, "other.yaml", installed("a")), "m")
 			require.Equal(t, tc.code, output.ExitCode(err), out)
 
 			text := strings.Join(strings.Fields(out), " ")

@@ -7,8 +7,8 @@ import (
 )
 
 // run runs a command line, and returns its output.
-func run(t *testing.T, stdin string, args ...string) (string, error) {
+func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 
-	return commands.Run(t, stdin, args, NewCommand)
+	return commands.Run(t, "", args, NewCommand)
 }

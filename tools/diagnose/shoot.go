@@ -67,7 +67,7 @@ func (o *options) runShoot(ctx context.Context) error {
 		return err
 	}
 
-	if err := o.output.Print(o.Out, d, shootPage(o.settings(), time.Now())); err != nil {
+	if err := o.output.Print(o.Out, d, page(shootTemplate, o.settings(), time.Now())); err != nil {
 		return err
 	}
 

@@ -218,10 +218,10 @@ func diagnosedShoot(t *testing.T, args ...string) (d diagnosis.Shoot, text strin
 	t.Helper()
 
 	args = append([]string{"diagnose"}, args...)
-	text, err := run(t, "", args...)
+	text, err := run(t, args...)
 	commands.RequireFit(t, text)
 
-	out, again := run(t, "", append(args, "-o=json")...)
+	out, again := run(t, append(args, "-o=json")...)
 	require.Equal(t, output.ExitCode(err), output.ExitCode(again), "%v %v", err, again)
 	require.NotContains(t, text+out, "t0p-secret")
 	require.NoError(t, json.Unmarshal([]byte(out), &d), "%v\n%s", err, out)
@@ -283,7 +283,7 @@ func TestDiagnoseShootArguments(t *testing.T) {
 		{"a name in the garden", []string{"--kubeconfig", seed, "--shoot=bar"}, "for the garden, write --shoot=NAMESPACE/NAME"},
 		{"the seed is not the garden", []string{"--kubeconfig", seed, "--shoot=garden-dev/bar"}, "--kubeconfig must be for the garden"},
 	} {
-		_, err := run(t, "", append([]string{"diagnose"}, tc.args...)...)
+		_, err := run(t, append([]string{"diagnose"}, tc.args...)...)
 		require.ErrorContains(t, err, tc.want, tc.reason)
 		require.Equal(t, output.ExitUsage, output.ExitCode(err), tc.reason)
 	}
@@ -300,7 +300,7 @@ func TestDiagnoseHostileShoot(t *testing.T) {
 
 	file := gardenWith(status).Control(t)
 	for _, format := range []string{output.Text, "yaml", "json"} {
-		out, err := run(t, "", "diagnose", "--kubeconfig", file, "--shoot=garden-dev/bar", "-o", format)
+		out, err := run(t, "diagnose", "--kubeconfig", file, "--shoot=garden-dev/bar", "-o", format)
 		require.Equal(t, output.ExitInvalid, output.ExitCode(err))
 		require.NotContains(t, out, "\x1b")
 		require.NotContains(t, out, "\u202e")
@@ -353,7 +353,7 @@ func TestShootDiagnosisText(t *testing.T) {
 
 	var buffer bytes.Buffer
 
-	require.NoError(t, shootPage("--unschedulable-grace=30s --evacuation=false --virtual-machine-template=safe", now).Write(&buffer, &d))
+	require.NoError(t, page(shootTemplate, "--unschedulable-grace=30s --evacuation=false --virtual-machine-template=safe", now).Write(&buffer, &d))
 	commands.RequireFit(t, buffer.String())
 
 	const golden = "testdata/shoot.golden.txt"

@@ -1,13 +1,8 @@
 package diagnose
 
 import (
-	"fmt"
 	"slices"
 	"strings"
-	"text/template"
-	"time"
-
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/diagnosis"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/output"
@@ -16,7 +11,7 @@ import (
 // extensionURL has a section for each of Gardener's error codes.
 const extensionURL = "https://github.com/gardener/machine-controller-manager-provider-kubevirt/blob/main/extension/docs/troubleshooting.md"
 
-// shootTemplate is the text output of diagnose --shoot, to be formatted by layout.
+// shootTemplate is the text output of diagnose --shoot.
 const shootTemplate = `
 Shoot {{.Shoot}}{{if .SeedName}} on seed {{.SeedName}}{{end}}
 {{range .Links}}{{.Kind}}	{{with .Name}}{{.}}: {{end}}{{.State}}{{with .Updated}}, {{ago .}}{{end}}
@@ -41,33 +36,15 @@ message	{{.Message}}
 codes	{{join .Codes ", "}}
 {{if eq $i 0}}remedy	{{.Remedy}}
 {{with .Since}}since	{{ago .}}{{end}}
-{{with .Retry}}retry	{{.When}}
-		{{.Command}}{{end}}
-see	{{page $c}}
+{{with .Retry}}{{template "retry" .}}{{end}}
+see	{{url $c}}
 {{end}}{{end}}
 {{end}}
 {{with .Next}}
 NEXT
 {{if $.Cause}}evidence{{else}}look further{{end}}		{{.}}
 {{end}}
-ASSUMPTIONS
-flags	{{settings}}
-	if the machine controller runs with other values, pass them to this command too
-`
-
-// shootPage returns the text output of diagnose --shoot.
-func shootPage(settings string, now time.Time) output.Page {
-	ago := func(t time.Time) string {
-		return fmt.Sprintf("%s ago (%s)", duration.HumanDuration(max(0, now.Sub(t))), t.UTC().Format(time.RFC3339))
-	}
-
-	return output.Page{Columns: true, Template: shootTemplate, Funcs: template.FuncMap{
-		"settings": func() string { return settings },
-		"ago":      ago,
-		"page":     urlOf,
-		"affected": affected,
-	}}
-}
+{{template "assumptions"}}`
 
 // affected returns the number of Machines with a cause.
 func affected(d *diagnosis.Shoot) int {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"text/template"
+	"time"
 	"unicode/utf8"
 
 	"k8s.io/utils/ptr"
@@ -26,15 +26,13 @@ CAUSE {{.Reason}}
 {{end}}MachineDeployment	{{.Namespace}}/{{.Name}}: {{.Machines}} of {{count .Replicas "Machine"}}
 {{with .Cause}}message	{{.Message}}
 remedy	{{.Remedy}}
-{{with .Retry}}retry	{{.When}}
-		{{.Command}}{{end}}
+{{with .Retry}}{{template "retry" .}}{{end}}
 see	` + output.DocsURL + `diagnose.md#machinedeployments
 {{end}}{{end}}{{end}}
 {{range .Unread}}not read	{{.}}
 {{end}}`
 
-// summaryTemplate is the text output for all Machines, below a table with a line for each of them. It is to be
-// formatted by layout.
+// summaryTemplate is the text output for all Machines, below a table with a line for each of them.
 const summaryTemplate = deploymentTemplate + `
 {{$problems := problems .}}
 {{range $problems}}
@@ -53,10 +51,7 @@ message	{{.Message}}{{$of}}
 NEXT
 evidence		{{evidence .}}
 {{end}}
-ASSUMPTIONS
-flags	{{settings}}
-	if the machine controller runs with other values, pass them to this command too
-`
+{{template "assumptions"}}`
 
 // printSummary prints a line for each machine, and then each cause once.
 func printSummary(out io.Writer, d *diagnosis.Report, settings string) error {
@@ -64,14 +59,7 @@ func printSummary(out io.Writer, d *diagnosis.Report, settings string) error {
 		return fmt.Errorf("print: %w", err)
 	}
 
-	page := output.Page{Columns: true, Template: summaryTemplate, Funcs: template.FuncMap{
-		"deployed": deployed,
-		"problems": problems,
-		"evidence": evidenceCommand,
-		"settings": func() string { return settings },
-	}}
-
-	return page.Write(out, d)
+	return page(summaryTemplate, settings, time.Now()).Write(out, d)
 }
 
 // severity orders the results: causes come first.

@@ -82,7 +82,7 @@ func TestDiagnoseDeployments(t *testing.T) {
 			shoot[commands.MachinesPath+"deployments"] = commands.ListOf("MachineDeployment", pool(t, tc.change))
 			file := shoot.Control(t)
 
-			text, err := run(t, "", "diagnose", "--kubeconfig", file, "--all")
+			text, err := run(t, "diagnose", "--kubeconfig", file, "--all")
 			require.Equal(t, output.ExitInvalid, output.ExitCode(err), tc.reason)
 			require.ErrorContains(t, err, "1 MachineDeployment wants 3 Machines, none exists")
 			commands.RequireFit(t, text)
@@ -91,7 +91,7 @@ func TestDiagnoseDeployments(t *testing.T) {
 				require.Contains(t, strings.Join(strings.Fields(text), " "), want, tc.reason)
 			}
 
-			out, err := run(t, "", "diagnose", "--kubeconfig", file, "--all", "-o", "json")
+			out, err := run(t, "diagnose", "--kubeconfig", file, "--all", "-o", "json")
 			require.Equal(t, output.ExitInvalid, output.ExitCode(err))
 
 			var got diagnosis.Report
@@ -105,7 +105,7 @@ func TestDiagnoseDeployments(t *testing.T) {
 	shoot := commands.ShootWith(commands.Provided(t)).Leased(commands.JustNow, commands.JustNow)
 	shoot[commands.MachinesPath+"s"] = commands.ListOf("Machine")
 	shoot[commands.MachinesPath+"deployments"] = commands.ListOf("MachineDeployment", pool(t, func(spec map[string]any) { spec["replicas"] = 0 }))
-	_, err := run(t, "", "diagnose", "--kubeconfig", shoot.Control(t), "--all")
+	_, err := run(t, "diagnose", "--kubeconfig", shoot.Control(t), "--all")
 	require.ErrorContains(t, err, "no Machine in namespace shoot", "it wants none")
 }
 
@@ -132,7 +132,7 @@ func TestPrintSummary(t *testing.T) {
 	shoot[commands.MachinesPath+"s"] = commands.ListOf("Machine", append(items, shoot[commands.MCMPath+"machines/m"], shoot[commands.MCMPath+"machines/second"])...)
 	file := shoot.Control(t)
 
-	out, err := run(t, "", "diagnose", "--kubeconfig", file, "--all", "--unschedulable-grace=1s")
+	out, err := run(t, "diagnose", "--kubeconfig", file, "--all", "--unschedulable-grace=1s")
 	require.Equal(t, output.ExitInvalid, output.ExitCode(err), out)
 	commands.RequireFit(t, out)
 	require.Less(t, strings.Count(out, "\n"), 21+40, "a line for each Machine, and each cause once:\n%s", out)
@@ -146,7 +146,7 @@ func TestPrintSummary(t *testing.T) {
 		require.Regexp(t, `^[a-z-]+ +(Pending|Running) +CauseFound +[A-Z]`, line)
 	}
 
-	detailed, err := run(t, "", "diagnose", "--kubeconfig", file, "--all", "--details", "--unschedulable-grace=1s")
+	detailed, err := run(t, "diagnose", "--kubeconfig", file, "--all", "--details", "--unschedulable-grace=1s")
 	require.Equal(t, output.ExitInvalid, output.ExitCode(err))
 	require.Contains(t, detailed, "EVIDENCE")
 	require.Greater(t, strings.Count(detailed, "\n"), 300)

@@ -11,7 +11,6 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/diagnosis"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/manifests"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/output"
 )
 
@@ -35,11 +34,21 @@ func deployed(deployments []diagnosis.Deployment) string {
 		verb = "wants"
 	}
 
-	return fmt.Sprintf("%s %s %s, %s", output.Count(len(deployments), manifests.KindMachineDeployment), verb, output.Count(wanted, "Machine"), exist)
+	return fmt.Sprintf("%s %s %s, %s", output.Count(len(deployments), "MachineDeployment"), verb, output.Count(wanted, "Machine"), exist)
 }
 
-// pageTemplate is the text output, to be formatted by layout.
-const pageTemplate = deploymentTemplate + `
+// sharedTemplate has the parts of all texts.
+const sharedTemplate = `
+{{define "retry"}}retry	{{.When}}
+		{{.Command}}{{end}}
+{{define "assumptions"}}
+ASSUMPTIONS
+flags	{{settings}}
+	if the machine controller runs with other values, pass them to this command too
+{{end}}`
+
+// machinesTemplate is the text output for Machines.
+const machinesTemplate = deploymentTemplate + `
 {{define "sign"}}{{.Object.Kind}} {{.Object.Namespace}}/{{.Object.Name}}
 {{if .Last}}	{{.Type}} {{.Status}} {{.Reason}}, first {{ago .Since}}, last {{age .Last}} ago
 {{else}}	{{.Type}}={{.Status}} {{.Reason}}, for {{age .Since}} (since {{stamp .Since}})
@@ -104,8 +113,7 @@ machine code	{{or .Code "none"}}
 {{with .Since}}since	{{ago .}}{{end}}
 {{- if and .Since .Reported}}{{if .Reported.After .Since}}; the driver reports such a failure after {{between .Since .Reported}}
 {{- if .Reported.After now}}, which is in {{between now .Reported}}{{end}}{{end}}{{end}}
-{{with .Retry}}retry	{{.When}}
-		{{.Command}}{{else}}retry	machine-controller-manager does not retry: there is no Machine{{end}}
+{{with .Retry}}{{template "retry" .}}{{else}}retry	machine-controller-manager does not retry: there is no Machine{{end}}
 {{with $d.WaitingFor}}status	{{.}}{{end}}
 see	` + output.TroubleshootingURL + `
 	row {{.Reason}}
@@ -121,26 +129,27 @@ EVIDENCE
 {{range otherEvidence $d}}also reported	{{template "sign" .}}{{end}}
 {{end}}
 {{end}}
-ASSUMPTIONS
-flags	{{settings}}
-	if the machine controller runs with other values, pass them to this command too
-`
+{{template "assumptions"}}`
 
-// pageOf returns the text output. It includes the settings that the diagnoses are based on.
-func pageOf(settings string, now time.Time) output.Page {
+// page returns the text output of a template. It includes the settings that the diagnosis is based on.
+func page(text, settings string, now time.Time) output.Page {
 	stamp := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	age := func(t time.Time) string { return duration.HumanDuration(max(0, now.Sub(t))) } // like kubectl
 
-	return output.Page{Columns: true, Template: pageTemplate, Funcs: template.FuncMap{
-		"deployed":      deployed,
-		"settings":      func() string { return settings },
-		"stamp":         stamp,
+	return output.Page{Columns: true, Template: sharedTemplate + text, Funcs: template.FuncMap{
+		"affected":      affected,
 		"age":           age,
 		"ago":           func(t time.Time) string { return fmt.Sprintf("%s ago (%s)", age(t), stamp(t)) },
-		"now":           func() time.Time { return now },
 		"between":       func(from, to time.Time) string { return duration.HumanDuration(to.Sub(from)) },
+		"deployed":      deployed,
+		"evidence":      evidenceCommand,
 		"isControl":     isControl,
+		"now":           func() time.Time { return now },
 		"otherEvidence": otherEvidence,
+		"problems":      problems,
+		"settings":      func() string { return settings },
+		"stamp":         stamp,
+		"url":           urlOf,
 	}}
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -210,11 +209,8 @@ func (d *Shoot) readMachines(ctx context.Context, machines *Diagnoser) error {
 func (d *Shoot) readVolumes(ctx context.Context, machines *Diagnoser) {
 	kubeconfig := machines.kubeconfig
 	if kubeconfig == nil {
-		s := controlcluster.Secret{Namespace: d.Namespace, Name: cloudProviderSecret}
-		ref := &corev1.SecretReference{Namespace: d.Namespace, Name: cloudProviderSecret}
-
-		kubeconfig = machines.control.Secret(ctx, ref, &s)[apiv1alpha1.SecretKeyKubeconfig]
-		if len(kubeconfig) == 0 {
+		s := machines.control.Secret(ctx, d.Namespace, cloudProviderSecret)
+		if kubeconfig = s.Data[apiv1alpha1.SecretKeyKubeconfig]; len(kubeconfig) == 0 {
 			d.unread("volumes: Secret " + s.Path() + " has no kubeconfig")
 
 			return

@@ -70,17 +70,25 @@ type Class struct {
 
 func readClass(d document, is metav1.TypeMeta) Class {
 	object := &v1alpha1.MachineClass{}
+	report := decode(d, is, object, &object.ObjectMeta)
+
+	return Class{MachineClass: object, Report: report.Sorted()}
+}
+
+// decode reads an object of machine-controller-manager's API, whose metadata are given, too, and reports the errors of
+// the API server.
+func decode(d document, is metav1.TypeMeta, object any, metadata *metav1.ObjectMeta) Report {
 	errs := append(apiv1alpha1.DecodeStrict(d.raw, nil, object), apiVersionErrors(is)...)
 
-	report := newClassReport(d, &object.ObjectMeta)
+	report := Report{Name: metadata.Name, Namespace: metadata.Namespace, File: d.file, Line: d.line, Errors: []Finding{}, Warnings: []Finding{}, lines: d.lines}
 	for _, text := range append(d.duplicates, tooLarge(d.raw)...) {
 		report.Fail("", text)
 	}
 
 	report.AddErrors(errs)
-	report.AddErrors(ExcludeReported(metadataErrors(kindMachineClass, &object.ObjectMeta), report.Errors))
+	report.AddErrors(ExcludeReported(metadataErrors(is.Kind, metadata), report.Errors))
 
-	return Class{MachineClass: object, Report: report.Sorted()}
+	return report
 }
 
 // apiVersionErrors returns the error of an object in another version of machine-controller-manager's API.

@@ -10,13 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-)
-
-const (
-	kindMachineClass      = "MachineClass"
-	KindMachineDeployment = "MachineDeployment"
 )
 
 // Deployment is a MachineDeployment of a file.
@@ -29,11 +22,7 @@ type Deployment struct {
 
 func readDeployment(d document, is metav1.TypeMeta) Deployment {
 	object := &v1alpha1.MachineDeployment{}
-	errs := apiv1alpha1.DecodeStrict(d.raw, nil, object)
-
-	report := newClassReport(d, &object.ObjectMeta)
-	report.AddErrors(append(errs, apiVersionErrors(is)...))
-	report.AddErrors(ExcludeReported(metadataErrors(KindMachineDeployment, &object.ObjectMeta), report.Errors))
+	report := decode(d, is, object, &object.ObjectMeta)
 	report.AddErrors(ExcludeReported(DeploymentErrors(object), report.Errors))
 
 	return Deployment{MachineDeployment: object, report: report}
@@ -46,8 +35,8 @@ func DeploymentErrors(d *v1alpha1.MachineDeployment) field.ErrorList {
 	errs := selectorErrors(d, path)
 
 	class := path.Child("template", "spec", "class")
-	if d.Spec.Template.Spec.Class.Kind != "" && d.Spec.Template.Spec.Class.Kind != kindMachineClass {
-		errs = append(errs, field.NotSupported(class.Child("kind"), d.Spec.Template.Spec.Class.Kind, []string{kindMachineClass}))
+	if kind := d.Spec.Template.Spec.Class.Kind; kind != "" && kind != "MachineClass" {
+		errs = append(errs, field.NotSupported(class.Child("kind"), kind, []string{"MachineClass"}))
 	}
 
 	checked := d.DeepCopy()

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
@@ -38,10 +37,7 @@ type Finding struct {
 	File string `json:"file,omitempty"`
 }
 
-func newClassReport(d document, object *metav1.ObjectMeta) Report {
-	return Report{Name: object.Name, Namespace: object.Namespace, File: d.file, Line: d.line, Errors: []Finding{}, Warnings: []Finding{}, lines: d.lines}
-}
-
+// Fail adds an error.
 func (r *Report) Fail(path, message string) {
 	r.Errors = append(r.Errors, Finding{Field: path, Message: message})
 }
@@ -50,12 +46,14 @@ func (r *Report) warn(path, message string) {
 	r.Warnings = append(r.Warnings, Finding{Field: path, Message: message})
 }
 
+// AddErrors adds errors of fields.
 func (r *Report) AddErrors(errs field.ErrorList) {
 	for _, err := range errs {
 		r.Fail(err.Field, err.ErrorBody())
 	}
 }
 
+// AddWarnings adds warnings about fields.
 func (r *Report) AddWarnings(warnings []validation.Warning) {
 	for _, w := range warnings {
 		r.warn(w.Field, w.Detail)

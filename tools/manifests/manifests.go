@@ -154,9 +154,9 @@ func (m *Objects) add(d document, ofList metav1.TypeMeta) {
 	m.kinds[object.GroupVersionKind().GroupKind().String()] = true
 
 	switch {
-	case isKind(object.TypeMeta, machine.GroupName, kindMachineClass):
+	case isKind(object.TypeMeta, machine.GroupName, "MachineClass"):
 		m.Classes = append(m.Classes, readClass(d, object.TypeMeta))
-	case isKind(object.TypeMeta, machine.GroupName, KindMachineDeployment):
+	case isKind(object.TypeMeta, machine.GroupName, "MachineDeployment"):
 		m.Deployments = append(m.Deployments, readDeployment(d, object.TypeMeta))
 	case isKind(object.TypeMeta, corev1.GroupName, "Secret"):
 		m.secrets = append(m.secrets, readSecret(d))

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -67,15 +66,8 @@ func readSecret(d document) secret {
 	return s
 }
 
-// SecretRefs returns the references of a class to its Secrets. If they have the same key,
-// machine-controller-manager takes its value from the last one.
-func SecretRefs(class *v1alpha1.MachineClass) []*corev1.SecretReference {
-	return slices.DeleteFunc([]*corev1.SecretReference{class.SecretRef, class.CredentialsSecretRef},
-		func(ref *corev1.SecretReference) bool { return ref == nil })
-}
-
-// fileData is the data that machine-controller-manager would pass to the driver, from the Secrets
-// of files. The report lists its errors.
+// fileData is the Secret data that machine-controller-manager would pass to the driver, read from the given files.
+// Problems are added to report.
 type fileData struct {
 	Values map[string][]byte
 	// from is the origin of each value.

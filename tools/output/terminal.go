@@ -13,7 +13,7 @@ import (
 
 const (
 	// textWidth is the number of columns of pages and of the help, unless a terminal has another width.
-	TextWidth = 120
+	textWidth = 120
 	// leastWidth is the smallest width that texts are wrapped to.
 	leastWidth = 60
 	// hangingIndent is the indent of the second and further lines of a result.
@@ -46,7 +46,7 @@ func terminalOf(out io.Writer) terminal {
 // pageWidth returns the number of columns of a page.
 func (t terminal) pageWidth() int {
 	if t.width == 0 {
-		return TextWidth
+		return textWidth
 	}
 
 	return t.width

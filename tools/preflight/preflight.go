@@ -271,7 +271,7 @@ func (o *options) subjectsOfFiles(ctx context.Context) ([]subject, []manifests.F
 
 // complete reads the Secrets of a class from the control cluster.
 func (s *subject) complete(ctx context.Context, c *controlcluster.Cluster) (err error) {
-	if refs := manifests.SecretRefs(s.class.MachineClass); len(refs) > 0 { // The last one usually contains the kubeconfig.
+	if refs := controlcluster.SecretRefs(s.class.MachineClass); len(refs) > 0 { // The last one usually contains the kubeconfig.
 		s.from = "Secret " + refs[len(refs)-1].Namespace + "/" + refs[len(refs)-1].Name
 	}
 
