@@ -20,16 +20,17 @@ const (
 	MachineController = "machine-controller"
 )
 
-// liveness is the state of a controller according to its lease.
-type liveness string
+// Liveness is the state of a controller according to its lease.
+type Liveness string
 
 const (
-	// Running and Stopped are the states of a controller with a lease.
-	Running liveness = "Running"
-	Stopped liveness = "Stopped"
+	// Running is the state of a controller that renews its lease.
+	Running Liveness = "Running"
+	// Stopped is the state of a controller that does not renew its lease.
+	Stopped Liveness = "Stopped"
 	// unknown is the state of a controller without a lease (leader election is disabled), or whose
 	// lease cannot be read.
-	unknown liveness = "Unknown"
+	unknown Liveness = "Unknown"
 )
 
 const (
@@ -46,7 +47,7 @@ const (
 type Controller struct {
 	Name  string   `json:"name"`
 	Lease string   `json:"lease"`
-	State liveness `json:"state"`
+	State Liveness `json:"state"`
 	// Holder is the identity in the lease.
 	Holder string `json:"holder,omitempty"`
 	// Renewed is when the lease was last renewed.
@@ -112,7 +113,7 @@ func expired(lease *coordinationv1.Lease, now time.Time) bool {
 
 // awaitRenewal polls a lease that seems to have expired. A renewal shows that its holder is
 // running.
-func (c *Cluster) awaitRenewal(ctx context.Context, expired *coordinationv1.Lease) (*coordinationv1.Lease, liveness) {
+func (c *Cluster) awaitRenewal(ctx context.Context, expired *coordinationv1.Lease) (*coordinationv1.Lease, Liveness) {
 	renewed := expired
 
 	err := wait.PollUntilContextTimeout(ctx, confirmEvery, confirmPeriod, false, func(ctx context.Context) (bool, error) {

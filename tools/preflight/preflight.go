@@ -72,6 +72,10 @@ Exit codes:
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			output.DiscardLogs()
 
+			if err := o.validate(); err != nil {
+				return err
+			}
+
 			if err := o.complete(); err != nil {
 				return err
 			}
@@ -89,12 +93,12 @@ Exit codes:
 	return cmd
 }
 
-// complete reads the administrator's kubeconfig, and validates the flags.
-func (o *options) complete() (err error) {
-	if err := errors.Join(o.files.Validate(), o.assumed.Validate(), o.output.Validate()); err != nil {
-		return err
-	}
+func (o *options) validate() error {
+	return errors.Join(o.files.Validate(), o.assumed.Validate(), o.output.Validate())
+}
 
+// complete reads the administrator's kubeconfig.
+func (o *options) complete() (err error) {
 	o.admin, err = o.clusters.Provider()
 
 	return err
