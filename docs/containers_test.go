@@ -69,13 +69,15 @@ func commands(t *testing.T) []string {
 
 	var found []string
 
-	require.NoError(t, filepath.WalkDir(filepath.Join(root, "cmd"), func(path string, _ fs.DirEntry, err error) error {
-		if strings.HasSuffix(path, ".go") {
-			found = append(found, path)
-		}
+	for _, folder := range []string{"cmd", "tools"} {
+		require.NoError(t, filepath.WalkDir(filepath.Join(root, folder), func(path string, _ fs.DirEntry, err error) error {
+			if strings.HasSuffix(path, ".go") {
+				found = append(found, path)
+			}
 
-		return err
-	}))
+			return err
+		}))
+	}
 
 	return found
 }
