@@ -2,8 +2,8 @@
 // for the provider cluster. The kubeconfig comes from the shoot's owner and is parsed next to
 // other shoots' secrets, so only an allow-list of its fields is used, and every field that could
 // run a program, read a file or redirect the driver is refused. The server behind it is not
-// trusted either: pkg/providerapi bounds its responses. pkg/providerapi, tools/preflight/checks and
-// cmd/mcm-kubevirt call this package. It must not depend on the use of the configuration. Its
+// trusted either: pkg/providerapi bounds its responses. pkg/providerapi and the packages in tools
+// call this package. It must not depend on the use of the configuration. Its
 // errors never quote the kubeconfig.
 package kubeconfig
 

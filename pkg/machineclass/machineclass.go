@@ -1,6 +1,6 @@
 // Package machineclass decodes MachineClasses, and the Machines and Secrets that belong to them,
 // into the inputs of the PluginSPI. pkg/kubevirt decodes its requests with it, pkg/evacuation the
-// classes that it observes, and cmd/mcm-kubevirt the classes that it validates, renders and checks.
+// classes that it observes, and the packages in tools the classes that they validate, render and check.
 // It must not depend on a driver, gRPC or a client: its functions depend only on their arguments,
 // and never modify them.
 package machineclass
