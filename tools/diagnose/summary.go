@@ -123,13 +123,13 @@ func cut(line string, width int) string {
 
 // problem is a cause, and the machines that have it.
 type problem struct {
+	// Cause is that of the first machine.
+	*diagnosis.Cause
+
 	Result   diagnosis.Result
-	Reason   string
 	Machines []string
-	// Message, Remedy and Retry are those of the first machine. Named is set if commands have its name.
-	Message, Remedy string
-	Retry           *diagnosis.Retry
-	Named           bool
+	// Named is set if commands have the name of the first machine.
+	Named bool
 
 	// key is what the machines have in common: all but the message, and their names in commands.
 	key string
@@ -172,11 +172,7 @@ func nameOf(d *diagnosis.Report, m *diagnosis.Machine) string {
 // problemsOf returns the causes of a machine, without its name.
 func problemsOf(d *diagnosis.Machine) []problem {
 	if d.Error != "" {
-		return []problem{{Result: diagnosis.ResultUnknown, Message: d.Error}}
-	}
-
-	if d.Cause == nil {
-		return nil
+		return []problem{{Result: d.Result, Cause: &diagnosis.Cause{Message: d.Error}}}
 	}
 
 	// The name follows its kind or a subcommand of virtctl. Elsewhere, a word may only look like it, such as a zone.
@@ -185,11 +181,9 @@ func problemsOf(d *diagnosis.Machine) []problem {
 	var list []problem
 
 	for _, c := range d.Causes() {
-		p := problem{Result: d.Result, Reason: c.Reason, Message: c.Message, Remedy: c.Remedy, Retry: c.Retry}
-		common := fmt.Sprintln(p.Result, p.Reason, p.Remedy, ptr.Deref(p.Retry, diagnosis.Retry{}))
-		p.key = inCommand.ReplaceAllString(common, "$1 NAME$2")
-		p.Named = p.key != common
-		list = append(list, p)
+		common := fmt.Sprintln(d.Result, c.Reason, c.Remedy, ptr.Deref(c.Retry, diagnosis.Retry{}))
+		key := inCommand.ReplaceAllString(common, "$1 NAME$2")
+		list = append(list, problem{Cause: c, Result: d.Result, Named: key != common, key: key})
 	}
 
 	return list

@@ -158,8 +158,8 @@ func stateOf(m *v1alpha1.Machine) *MachineState {
 	return state
 }
 
-// addProvider adds what was read on the provider cluster.
-func (d *Machine) addProvider(found *foundMachine, e *kubevirt.Explanation) {
+// addExplanation adds the state on the provider cluster.
+func (d *Machine) addExplanation(found *foundMachine, e *kubevirt.Explanation, now time.Time) {
 	if e.Machine != nil {
 		d.addState(e.Machine)
 	}
@@ -167,11 +167,6 @@ func (d *Machine) addProvider(found *foundMachine, e *kubevirt.Explanation) {
 	if d.Provider != nil && e.Found() {
 		d.Provider.Unread = append(d.Provider.Unread, found.unread...)
 	}
-}
-
-// addExplanation adds the state on the provider cluster.
-func (d *Machine) addExplanation(found *foundMachine, e *kubevirt.Explanation, now time.Time) {
-	d.addProvider(found, e)
 
 	switch {
 	case found.otherServer != "" && !e.Found():
@@ -186,21 +181,24 @@ func (d *Machine) addExplanation(found *foundMachine, e *kubevirt.Explanation, n
 }
 
 func (d *Machine) addCause(found *foundMachine, e *kubevirt.Explanation, now time.Time) {
+	// The driver may have other credentials.
+	if e.Machine == nil && found.overridden && !errors.Is(e.Cause.Err, spi.ErrForeign) {
+		d.fail(e.Cause.Err.Reason + ": " + e.Cause.Err.Message)
+
+		return
+	}
+
 	var stage spi.Stage
 	if e.Machine != nil {
 		stage = e.Machine.Stage
 	}
 
-	switch {
-	case e.Machine == nil && found.overridden && !errors.Is(e.Cause.Err, spi.ErrForeign): // The driver may have other credentials.
-		d.fail(e.Cause.Err.Reason + ": " + e.Cause.Err.Message)
-	case kubevirt.Reportable(e.Cause, now):
+	d.Cause = found.report(e.Cause, stage)
+	d.Result = ResultSuspected
+
+	if kubevirt.Reportable(e.Cause, now) {
 		d.Result = ResultCauseFound
-		d.Cause = found.report(e.Cause, stage)
 		d.WaitingFor = ""
-	default:
-		d.Result = ResultSuspected
-		d.Cause = found.report(e.Cause, stage)
 	}
 }
 
