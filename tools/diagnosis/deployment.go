@@ -39,18 +39,18 @@ type Deployment struct {
 // diagnoseDeployments returns the MachineDeployments of the namespace that machine-controller-manager does not
 // act on, and why they could not be read.
 func (d *Diagnoser) diagnoseDeployments(ctx context.Context) (found []Deployment, unread []string) {
-	deployments, err := d.control.Machines.MachineDeployments(d.control.Namespace).List(ctx, metav1.ListOptions{})
+	deployments, err := d.Control.Machines.MachineDeployments(d.Control.Namespace).List(ctx, metav1.ListOptions{})
 
 	switch {
 	case apierrors.IsNotFound(err): // machine-controller-manager is not installed.
 		return nil, nil
 	case err != nil:
-		return nil, []string{"list MachineDeployments in " + d.control.Where() + ": " + err.Error()}
+		return nil, []string{"list MachineDeployments in " + d.Control.Where() + ": " + err.Error()}
 	}
 
-	machines, err := d.control.Machines.Machines(d.control.Namespace).List(ctx, metav1.ListOptions{})
+	machines, err := d.Control.Machines.Machines(d.Control.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, []string{"list Machines in " + d.control.Where() + ": " + err.Error()}
+		return nil, []string{"list Machines in " + d.Control.Where() + ": " + err.Error()}
 	}
 
 	for i := range deployments.Items {

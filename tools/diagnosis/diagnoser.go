@@ -32,16 +32,14 @@ import (
 // Diagnoser diagnoses machines, with the objects of the control cluster and the driver's diagnosis
 // of their provider clusters.
 type Diagnoser struct {
-	// control is nil if no control cluster is used; then class is the class of all machines.
-	control   *controlcluster.Cluster
-	namespace string
+	Options
+
+	// class is the class of all machines if no control cluster is used.
 	class     *v1alpha1.MachineClass
-	// kubeconfig replaces those in the Secrets; nil to use those.
-	kubeconfig []byte
-	explainer  spi.Explainer
-	// volumes examines the volumes of a Shoot's pods.
-	volumes spi.VolumesExplainer
-	allowed validation.Options
+	explainer interface {
+		spi.Explainer
+		spi.VolumesExplainer
+	}
 
 	// controllers holds the states of the controllers, by namespace. They are read once.
 	controllers map[string][]controlcluster.Controller
@@ -79,19 +77,9 @@ func New(o Options) (*Diagnoser, error) {
 		return nil, err
 	}
 
-	d := &Diagnoser{
-		control:     o.Control,
-		kubeconfig:  o.Kubeconfig,
-		explainer:   clusters.Explainer,
-		volumes:     clusters.Explainer,
-		allowed:     o.Allowed,
-		controllers: map[string][]controlcluster.Controller{},
-	}
-
-	if d.control == nil {
+	d := &Diagnoser{Options: o, explainer: clusters.Explainer, controllers: map[string][]controlcluster.Controller{}}
+	if d.Control == nil {
 		d.class, err = classOf(o.Cluster)
-	} else {
-		d.namespace = d.control.Namespace
 	}
 
 	return d, err
@@ -141,7 +129,7 @@ func (d *Diagnoser) DiagnoseAll(ctx context.Context, names []string) (*Report, e
 	}
 
 	if len(machines)+len(result.Deployments) == 0 {
-		return nil, fmt.Errorf("no Machine in %s; select another namespace with --namespace (-n)", d.control.Where())
+		return nil, fmt.Errorf("no Machine in %s; select another namespace with --namespace (-n)", d.Control.Where())
 	}
 
 	for _, machine := range machines {
@@ -157,22 +145,27 @@ func (d *Diagnoser) DiagnoseAll(ctx context.Context, names []string) (*Report, e
 func (d *Diagnoser) list(ctx context.Context, names []string) ([]types.NamespacedName, error) {
 	var machines []types.NamespacedName
 
+	namespace := ""
+	if d.Control != nil {
+		namespace = d.Control.Namespace
+	}
+
 	for _, name := range names {
 		name, err := machineName(name)
 		if err != nil {
 			return nil, err
 		}
 
-		machines = append(machines, types.NamespacedName{Namespace: d.namespace, Name: name})
+		machines = append(machines, types.NamespacedName{Namespace: namespace, Name: name})
 	}
 
 	if len(names) > 0 {
 		return machines, nil
 	}
 
-	list, err := d.control.Machines.Machines(d.control.Namespace).List(ctx, metav1.ListOptions{})
+	list, err := d.Control.Machines.Machines(d.Control.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("list Machines in %s: %w", d.control.Where(), err)
+		return nil, fmt.Errorf("list Machines in %s: %w", d.Control.Where(), err)
 	}
 
 	for i := range list.Items {
@@ -208,7 +201,7 @@ func (d *Diagnoser) diagnose(ctx context.Context, machine types.NamespacedName) 
 	if len(found.requests) > 0 {
 		e := d.search(ctx, found)
 		if found.overridden && !e.Found() {
-			found.otherServer = otherServer(ctx, d.kubeconfig, found.secrets.Data[apiv1alpha1.SecretKeyKubeconfig], e)
+			found.otherServer = otherServer(ctx, d.Kubeconfig, found.secrets.Data[apiv1alpha1.SecretKeyKubeconfig], e)
 		}
 
 		result.addExplanation(found, e, time.Now())
@@ -228,7 +221,7 @@ func (d *Diagnoser) diagnose(ctx context.Context, machine types.NamespacedName) 
 
 func (d *Diagnoser) controllersIn(ctx context.Context, namespace string) []controlcluster.Controller {
 	if d.controllers[namespace] == nil {
-		d.controllers[namespace] = d.control.In(namespace).Controllers(ctx)
+		d.controllers[namespace] = d.Control.In(namespace).Controllers(ctx)
 	}
 
 	return d.controllers[namespace]
@@ -236,15 +229,15 @@ func (d *Diagnoser) controllersIn(ctx context.Context, namespace string) []contr
 
 // find reads a Machine or, if there is none, the classes that it may have had.
 func (d *Diagnoser) find(ctx context.Context, name types.NamespacedName) (*foundMachine, error) {
-	found := &foundMachine{namespace: name.Namespace, overridden: d.kubeconfig != nil}
+	found := &foundMachine{namespace: name.Namespace, overridden: d.Kubeconfig != nil}
 
-	if d.control == nil {
+	if d.Control == nil {
 		found.requests = []kubevirt.ExplainRequest{d.request(nameOnly(name.Name), d.class, nil)}
 
 		return found, nil
 	}
 
-	control := d.control.In(name.Namespace)
+	control := d.Control.In(name.Namespace)
 
 	switch machine, err := control.Machines.Machines(control.Namespace).Get(ctx, name.Name, metav1.GetOptions{}); {
 	case apierrors.IsNotFound(err):
@@ -330,8 +323,8 @@ func sameAddress(a, b *kubevirt.ExplainRequest) bool {
 }
 
 func (d *Diagnoser) request(machine *v1alpha1.Machine, class *v1alpha1.MachineClass, data map[string][]byte) kubevirt.ExplainRequest {
-	if d.kubeconfig != nil {
-		data = map[string][]byte{apiv1alpha1.SecretKeyKubeconfig: d.kubeconfig}
+	if d.Kubeconfig != nil {
+		data = map[string][]byte{apiv1alpha1.SecretKeyKubeconfig: d.Kubeconfig}
 	}
 
 	return kubevirt.ExplainRequest{Machine: machine, MachineClass: class, Secret: &corev1.Secret{Data: data}}
@@ -372,7 +365,7 @@ func (d *Diagnoser) search(ctx context.Context, found *foundMachine) (last *kube
 	alone := len(found.requests) == 1 && len(found.unread) == 0
 
 	for i := range found.requests {
-		e := kubevirt.Explain(ctx, d.explainer, &found.requests[i], d.allowed)
+		e := kubevirt.Explain(ctx, d.explainer, &found.requests[i], d.Allowed)
 
 		switch {
 		case e.Found() || alone:

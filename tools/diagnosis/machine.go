@@ -161,11 +161,7 @@ func stateOf(m *v1alpha1.Machine) *MachineState {
 // addExplanation adds the state on the provider cluster.
 func (d *Machine) addExplanation(found *foundMachine, e *kubevirt.Explanation, now time.Time) {
 	if e.Machine != nil {
-		d.addState(e.Machine)
-	}
-
-	if d.Provider != nil && e.Found() {
-		d.Provider.Unread = append(d.Provider.Unread, found.unread...)
+		d.addState(e, found.unread)
 	}
 
 	switch {
@@ -245,7 +241,8 @@ func notRead(unread []string) string {
 	return "; not read: " + strings.Join(unread, "; ")
 }
 
-func (d *Machine) addState(m *spi.Explanation) {
+func (d *Machine) addState(e *kubevirt.Explanation, unread []string) {
+	m := e.Machine
 	d.Provider = &ProviderState{
 		Server:    m.Server,
 		Namespace: m.Namespace,
@@ -255,6 +252,10 @@ func (d *Machine) addState(m *spi.Explanation) {
 	}
 	d.WaitingFor = m.Waiting + d.node(m)
 	d.Evidence = append(d.Evidence, m.Signs...)
+
+	if e.Found() {
+		d.Provider.Unread = append(d.Provider.Unread, unread...)
+	}
 }
 
 // node describes what machine-controller-manager waits for after a machine is scheduled.

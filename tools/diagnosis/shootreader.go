@@ -107,7 +107,7 @@ func (d *Shoot) readGarden(ctx context.Context, garden *controlcluster.Cluster, 
 
 // readSeed reads all that a seed has of a Shoot.
 func (d *Shoot) readSeed(ctx context.Context, machines *Diagnoser) error {
-	seed := machines.control
+	seed := machines.Control
 	d.seed = true
 	d.Namespace = seed.Namespace
 
@@ -176,12 +176,12 @@ func (d *Shoot) readExtension(ctx context.Context, seed *controlcluster.Cluster,
 
 // readMachines diagnoses the MachineDeployments and Machines.
 func (d *Shoot) readMachines(ctx context.Context, machines *Diagnoser) error {
-	deployments, err := machines.control.Machines.MachineDeployments(d.Namespace).List(ctx, metav1.ListOptions{})
+	deployments, err := machines.Control.Machines.MachineDeployments(d.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list MachineDeployments in namespace %s of the seed: %w", d.Namespace, err)
 	}
 
-	list, err := machines.control.Machines.Machines(machines.control.Namespace).List(ctx, metav1.ListOptions{})
+	list, err := machines.Control.Machines.Machines(machines.Control.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list Machines in namespace %s of the seed: %w", d.Namespace, err)
 	}
@@ -207,9 +207,9 @@ func (d *Shoot) readMachines(ctx context.Context, machines *Diagnoser) error {
 // readVolumes diagnoses the volumes of the Shoot's pods. An error is not a cause: nothing else depends
 // on these volumes.
 func (d *Shoot) readVolumes(ctx context.Context, machines *Diagnoser) {
-	kubeconfig := machines.kubeconfig
+	kubeconfig := machines.Kubeconfig
 	if kubeconfig == nil {
-		s := machines.control.Secret(ctx, d.Namespace, cloudProviderSecret)
+		s := machines.Control.Secret(ctx, d.Namespace, cloudProviderSecret)
 		if kubeconfig = s.Data[apiv1alpha1.SecretKeyKubeconfig]; len(kubeconfig) == 0 {
 			d.unread("volumes: Secret " + s.Path() + " has no kubeconfig")
 
@@ -217,7 +217,7 @@ func (d *Shoot) readVolumes(ctx context.Context, machines *Diagnoser) {
 		}
 	}
 
-	found, err := machines.volumes.ExplainVolumes(ctx, &spi.ExplainVolumesInput{
+	found, err := machines.explainer.ExplainVolumes(ctx, &spi.ExplainVolumesInput{
 		Kubeconfig: kubeconfig,
 		Labels:     map[string]string{volumesLabel: d.Namespace},
 		Cluster:    d.Namespace,
