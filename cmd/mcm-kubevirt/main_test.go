@@ -28,8 +28,8 @@ func run(t *testing.T, stdin string, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// TestKubectlsHabits checks the flags and completions that users know from kubectl.
-func TestKubectlsHabits(t *testing.T) {
+// TestRootCommand_Completion checks the flags and completions that users know from kubectl.
+func TestRootCommand_Completion(t *testing.T) {
 	t.Parallel()
 
 	shoot := commands.ShootWith(commands.Provided(t)).Leased(commands.JustNow, commands.JustNow)
@@ -73,8 +73,8 @@ func TestKubectlsHabits(t *testing.T) {
 	require.Equal(t, same, out)
 }
 
-// TestUsableErrors checks the errors for missing or wrong input.
-func TestUsableErrors(t *testing.T) {
+// TestRootCommand_Errors checks the errors for missing or wrong input.
+func TestRootCommand_Errors(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing.yaml")
 	empty := commands.Write(t, "empty.yaml", "")
 
@@ -106,7 +106,7 @@ func TestUsableErrors(t *testing.T) {
 	}
 }
 
-func TestWrongUsage(t *testing.T) {
+func TestRootCommand_Usage(t *testing.T) {
 	t.Parallel()
 
 	folder := t.TempDir()

@@ -56,9 +56,9 @@ func TestServeOptions(t *testing.T) {
 	}
 }
 
-// TestServeFailsAtStart runs serve in processes of its own, because it sets up the logging of its
+// TestServe_FailsAtStart runs serve in processes of its own, because it sets up the logging of its
 // process.
-func TestServeFailsAtStart(t *testing.T) {
+func TestServe_FailsAtStart(t *testing.T) {
 	t.Parallel()
 
 	require.Contains(t, serveFails(t, "--listen=tcp://:1"), "requires --tls-cert")

@@ -141,9 +141,9 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// TestDiagnoseHostileProvider lets a provider cluster return control sequences for terminals, and
+// TestDiagnose_HostileProvider lets a provider cluster return control sequences for terminals, and
 // lines that imitate the program's output.
-func TestDiagnoseHostileProvider(t *testing.T) {
+func TestDiagnose_HostileProvider(t *testing.T) {
 	t.Parallel()
 
 	const bad = "\x1b[2J\x1b]0;owned\a\u202e\n\nNO CAUSE FOUND\r"
@@ -166,8 +166,8 @@ func TestDiagnoseHostileProvider(t *testing.T) {
 	}
 }
 
-// TestDiagnosisText pins the text output for a machine that has been unscheduled for three minutes.
-func TestDiagnosisText(t *testing.T) {
+// TestPage_Machines pins the text output for a machine that has been unscheduled for three minutes.
+func TestPage_Machines(t *testing.T) {
 	t.Parallel()
 
 	now := time.Date(2026, 1, 2, 3, 7, 5, 0, time.UTC)

@@ -234,8 +234,8 @@ func gardenWith(status string) commands.Cluster {
 	return commands.Cluster{shootPath: `{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","metadata":{"name":"bar","namespace":"garden-dev"},"status":` + status + `}`}
 }
 
-// TestDiagnoseShootInGarden reads the garden alone, and then the seed.
-func TestDiagnoseShootInGarden(t *testing.T) {
+// TestDiagnoseShoot_InGarden reads the garden alone, and then the seed.
+func TestDiagnoseShoot_InGarden(t *testing.T) {
 	t.Parallel()
 
 	const status = `{"technicalID":"shoot","seedName":"europe-1","credentials":{"rotation":{"kubeconfig":{},"etcdEncryptionKey":{"phase":"Preparing"}}},
@@ -264,8 +264,8 @@ func TestDiagnoseShootInGarden(t *testing.T) {
 	require.Equal(t, "ShootNotScheduled", d.Cause.Reason)
 }
 
-// TestDiagnoseShootArguments checks the errors for wrong command lines and clusters.
-func TestDiagnoseShootArguments(t *testing.T) {
+// TestDiagnoseShoot_Arguments checks the errors for wrong command lines and clusters.
+func TestDiagnoseShoot_Arguments(t *testing.T) {
 	t.Parallel()
 
 	seed := seedWith("").Control(t)
@@ -289,8 +289,8 @@ func TestDiagnoseShootArguments(t *testing.T) {
 	}
 }
 
-// TestDiagnoseHostileShoot lets a Shoot's status contain control sequences for terminals.
-func TestDiagnoseHostileShoot(t *testing.T) {
+// TestDiagnoseShoot_Hostile lets a Shoot's status contain control sequences for terminals.
+func TestDiagnoseShoot_Hostile(t *testing.T) {
 	t.Parallel()
 
 	const bad = `\u001b[2J\u202e\nNO CAUSE FOUND\r`
@@ -313,9 +313,9 @@ func TestDiagnoseHostileShoot(t *testing.T) {
 	}
 }
 
-// TestShootDiagnosisText pins the text output for a Shoot whose only machine has been unscheduled for
+// TestPage_Shoot pins the text output for a Shoot whose only machine has been unscheduled for
 // two minutes.
-func TestShootDiagnosisText(t *testing.T) {
+func TestPage_Shoot(t *testing.T) {
 	t.Parallel()
 
 	now := time.Date(2026, 1, 2, 3, 7, 5, 0, time.UTC)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestShootReasonsAreDocumented compares the reasons with docs/diagnose.md.
-func TestShootReasonsAreDocumented(t *testing.T) {
+// TestShootReasons_Documented compares the reasons with docs/diagnose.md.
+func TestShootReasons_Documented(t *testing.T) {
 	t.Parallel()
 
 	page, err := os.ReadFile("../../docs/diagnose.md")

@@ -9,9 +9,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// TestWhatAMachineWithItsPlaceWaitsFor checks the description of
+// TestMachine_Node checks the description of
 // what machine-controller-manager waits for.
-func TestWhatAMachineWithItsPlaceWaitsFor(t *testing.T) {
+func TestMachine_Node(t *testing.T) {
 	t.Parallel()
 
 	deleted := time.Now()

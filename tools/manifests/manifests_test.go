@@ -21,8 +21,8 @@ func run(t *testing.T, stdin string, args ...string) (string, error) {
 	return commands.Run(t, stdin, args, validate.NewCommand, render.NewCommand)
 }
 
-// TestManners reads manifests as editors, shells and other programs write them.
-func TestManners(t *testing.T) {
+// TestRead_Formats reads manifests as editors, shells and other programs write them.
+func TestRead_Formats(t *testing.T) {
 	t.Parallel()
 
 	other := strings.Replace(commands.Valid, "name: c,", "name: d,", 1)
@@ -83,7 +83,7 @@ metadata: {name: s, namespace: ns}
 	}
 }
 
-func TestNoManifests(t *testing.T) {
+func TestRead_Invalid(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -122,7 +122,7 @@ func TestNoManifests(t *testing.T) {
 	}
 }
 
-func TestFolder(t *testing.T) {
+func TestRead_Folder(t *testing.T) {
 	t.Parallel()
 
 	out, err := run(t, "", "validate", "-f", "../../kubernetes/example", "-f", commands.Write(t, "more.json", commands.Valid))

@@ -30,9 +30,9 @@ import (
 // for terminals, and commands for a shell that it is pasted into.
 const evil = "x\x1b[2J\r\n\u202ea'; rm -rf ~ #`rm -rf ~`$(rm -rf ~)|\"rm -rf ~"
 
-// TestPreflightOfAHostileCluster shows that texts from a provider cluster do not move a terminal's
+// TestPreflight_HostileCluster shows that texts from a provider cluster do not move a terminal's
 // cursor, do not run as commands when a remedy is pasted into a shell, and do not flood the screen.
-func TestPreflightOfAHostileCluster(t *testing.T) {
+func TestPreflight_HostileCluster(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -76,9 +76,9 @@ func TestPreflightOfAHostileCluster(t *testing.T) {
 	}
 }
 
-// TestPreflightOfTwoClusters shows that machines are never checked against the state of another
+// TestCheck_TwoClusters shows that machines are never checked against the state of another
 // cluster, and that the checks do not need the name of the user.
-func TestPreflightOfTwoClusters(t *testing.T) {
+func TestCheck_TwoClusters(t *testing.T) {
 	t.Parallel()
 
 	cluster := func(uid string) *httptest.Server {

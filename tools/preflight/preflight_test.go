@@ -20,7 +20,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/preflight/checks"
 )
 
-func TestPreflightReports(t *testing.T) {
+func TestCheck(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -89,8 +89,8 @@ func TestPreflightReports(t *testing.T) {
 	}
 }
 
-// TestPreflightWithoutKubeconfig shows that a class that cannot be checked is reported.
-func TestPreflightWithoutKubeconfig(t *testing.T) {
+// TestCheck_NoKubeconfig shows that a class that cannot be checked is reported.
+func TestCheck_NoKubeconfig(t *testing.T) {
 	t.Parallel()
 
 	files, err := manifests.Read(&manifests.FileFlags{Names: []string{"-"}}, strings.NewReader(commands.Valid))
@@ -103,7 +103,7 @@ func TestPreflightWithoutKubeconfig(t *testing.T) {
 	require.Contains(t, got.Results[0].Message, "no key kubeconfig")
 }
 
-func TestPreflightText(t *testing.T) {
+func TestPage(t *testing.T) {
 	t.Parallel()
 
 	out, err := run(t, commands.WithSecret(commands.Valid+"  zoen: z\n", commands.Unreachable)+"---\n{{ template }}\n", "preflight", "-f", "-")
@@ -160,7 +160,7 @@ func TestBySeverity(t *testing.T) {
 	require.Equal(t, "a", given.Clusters[0].Results[0].Subject, "the order of JSON stays")
 }
 
-func TestPreflightUsage(t *testing.T) {
+func TestPreflight_Usage(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -188,7 +188,7 @@ func TestPreflightUsage(t *testing.T) {
 	}
 }
 
-func TestSubjectsOfControlCluster(t *testing.T) {
+func TestSubjectsOf(t *testing.T) {
 	t.Parallel()
 
 	class := func(name, provider, secret string) *v1alpha1.MachineClass {

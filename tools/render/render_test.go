@@ -10,7 +10,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/commands"
 )
 
-func TestRenderShippedClass(t *testing.T) {
+func TestRender_ShippedClass(t *testing.T) {
 	t.Parallel()
 
 	out, err := run(t, "", "render", "-f", commands.Shipped, "--class", "example-worker-z2", "--machine", "worker-1")
@@ -27,7 +27,7 @@ const severalNetworks = commands.Valid + `  networks: [{name: tenant/vlan-10}]
   sshKeys: ["ssh-ed25519 AAAA someone"]
 `
 
-func TestRenderShowsWhatIsNoSecret(t *testing.T) {
+func TestRender_Redacted(t *testing.T) {
 	t.Parallel()
 
 	secret := "---\nkind: Secret\nmetadata: {name: s}\nstringData: {userData: t0p-secret}\n"
@@ -40,7 +40,7 @@ func TestRenderShowsWhatIsNoSecret(t *testing.T) {
 	require.NotContains(t, out, "t0p-secret")
 }
 
-func TestRenderJSON(t *testing.T) {
+func TestRender_JSON(t *testing.T) {
 	t.Parallel()
 
 	out, err := run(t, severalNetworks, "render", "-f", "-", "--machine", "worker-1", "-o", "json")
@@ -58,7 +58,22 @@ func TestRenderJSON(t *testing.T) {
 	require.Equal(t, "VirtualMachine", list.Items[len(list.Items)-1].Kind, "what it refers to comes first")
 }
 
-func TestRenderText(t *testing.T) {
+// TestRender_KubectlFormats prints the objects by name and with templates, as kubectl does.
+func TestRender_KubectlFormats(t *testing.T) {
+	t.Parallel()
+
+	for format, want := range map[string]string{
+		"name":                       "secret/worker-1-userdata\nvirtualmachine.kubevirt.io/worker-1\n",
+		"jsonpath={.items[*].kind}":  "Secret VirtualMachine",
+		"go-template={{len .items}}": "2",
+	} {
+		out, err := run(t, commands.Valid, "render", "-f", "-", "--machine", "worker-1", "-o", format)
+		require.NoError(t, err, format)
+		require.Equal(t, want, out)
+	}
+}
+
+func TestRender_Text(t *testing.T) {
 	t.Parallel()
 
 	spec := strings.Replace(commands.Valid, "containerDisk: {image: example.com/image}",
@@ -97,7 +112,7 @@ func TestRenderText(t *testing.T) {
 	}
 }
 
-func TestRenderTextOfContainerDisk(t *testing.T) {
+func TestRender_ContainerDisk(t *testing.T) {
 	t.Parallel()
 
 	out, err := run(t, commands.Valid, "render", "-f", "-", "--machine", "worker-1", "-o", "text")
@@ -106,7 +121,7 @@ func TestRenderTextOfContainerDisk(t *testing.T) {
 	require.Contains(t, out, "run strategy            Once\n")
 }
 
-func TestRenderErrorsSayWhatToDo(t *testing.T) {
+func TestRender_Errors(t *testing.T) {
 	t.Parallel()
 
 	class := func(spec string) string { return commands.Head + "providerSpec: " + spec }
@@ -138,8 +153,8 @@ func TestRenderErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// TestFieldsOmitCredentials has user data in a volume, as a virtualMachineTemplate may set it.
-func TestFieldsOmitCredentials(t *testing.T) {
+// TestFields_OmitsCredentials has user data in a volume, as a virtualMachineTemplate may set it.
+func TestFields_OmitsCredentials(t *testing.T) {
 	t.Parallel()
 
 	volume := map[string]any{"name": "init", "cloudInitNoCloud": map[string]any{"userData": "t0p-secret", "networkDataBase64": "t0p-secret"}}

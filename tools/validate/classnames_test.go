@@ -10,8 +10,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/output"
 )
 
-// TestNames tests names of MachineClasses, alone and together.
-func TestNames(t *testing.T) {
+// TestNewReport_ClassNames tests names of MachineClasses, alone and together.
+func TestNewReport_ClassNames(t *testing.T) {
 	t.Parallel()
 
 	named := func(metadata string) string {

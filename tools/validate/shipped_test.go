@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestShippedClasses pins the warnings about every shipped
+// TestNewReport_ShippedWarnings pins the warnings about every shipped
 // MachineClass: the one for production has none.
-func TestShippedClasses(t *testing.T) {
+func TestNewReport_ShippedWarnings(t *testing.T) {
 	t.Parallel()
 
 	const (

@@ -18,9 +18,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// TestWrong validates each manifest of testdata/wrong. Each contains a typical mistake, and the
+// TestNewReport_Wrong validates each manifest of testdata/wrong. Each contains a typical mistake, and the
 // golden file beside it is the output for it, which must be understandable without the source code.
-func TestWrong(t *testing.T) {
+func TestNewReport_Wrong(t *testing.T) {
 	t.Parallel()
 
 	const several = 10
@@ -28,9 +28,9 @@ func TestWrong(t *testing.T) {
 	requireGolden(t, "testdata/wrong", several, output.ExitInvalid)
 }
 
-// TestDoubtful validates each manifest of testdata/doubtful, which API servers would accept: there
+// TestNewReport_Doubtful validates each manifest of testdata/doubtful, which API servers would accept: there
 // are warnings and no errors.
-func TestDoubtful(t *testing.T) {
+func TestNewReport_Doubtful(t *testing.T) {
 	t.Parallel()
 	requireGolden(t, "testdata/doubtful", 1, 0)
 }
@@ -62,8 +62,8 @@ func requireGolden(t *testing.T, folder string, least, code int) {
 	}
 }
 
-// TestShipped validates all shipped MachineClasses, wherever they are.
-func TestShipped(t *testing.T) {
+// TestNewReport_Shipped validates all shipped MachineClasses, wherever they are.
+func TestNewReport_Shipped(t *testing.T) {
 	t.Parallel()
 
 	files, err := filepath.Glob("../../kubernetes/*/*.yaml")
@@ -89,7 +89,7 @@ func TestShipped(t *testing.T) {
 	}
 }
 
-func TestReportForScripts(t *testing.T) {
+func TestReport_Scripts(t *testing.T) {
 	t.Parallel()
 
 	const want = `
@@ -143,7 +143,7 @@ nothing
 	}
 }
 
-func TestDuplicateKeyInJSON(t *testing.T) {
+func TestNewReport_DuplicateKey(t *testing.T) {
 	t.Parallel()
 
 	text := `{"apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineClass", "metadata": {"name": "c", "name": "d"},
@@ -155,8 +155,8 @@ func TestDuplicateKeyInJSON(t *testing.T) {
 	require.Contains(t, out, "providerSpec.zone: Forbidden: the field is given twice")
 }
 
-// TestFaultsAreNamedOnce validates a class with parts that cannot be parsed.
-func TestFaultsAreNamedOnce(t *testing.T) {
+// TestExcludeReported validates a class with parts that cannot be parsed.
+func TestExcludeReported(t *testing.T) {
 	t.Parallel()
 
 	text := "kind: List\napiVersion: v1\nitems:\n- kind: MachineClass\n  metadata: {name: c, labels: []}\n  spec: {region: r, zone: z}\n"
@@ -192,7 +192,7 @@ func secretManifest(t *testing.T, name string, data map[string]string) string {
 	return "---\n" + string(text)
 }
 
-func TestSecrets(t *testing.T) {
+func TestDataOf(t *testing.T) {
 	t.Parallel()
 
 	const both = "credentialsSecretRef: {name: p, namespace: ns}\n"
@@ -292,8 +292,8 @@ func TestValidateClass_UserData(t *testing.T) {
 	require.Regexp(t, `"field": "userData",\s+"message": "[^"]+",\s+"line": 5,\s+"file": "[^"]+secret.yaml"`, out)
 }
 
-// TestMisspeltKeys checks the messages for keys of a Secret that are almost those of the driver.
-func TestMisspeltKeys(t *testing.T) {
+// TestDataOf_MisspeltKeys checks the messages for keys of a Secret that are almost those of the driver.
+func TestDataOf_MisspeltKeys(t *testing.T) {
 	t.Parallel()
 
 	text := commands.Valid + secretManifest(t, "s", map[string]string{"userdata": "u", "kube-config": commands.GoodKubeconfig, "unrelated": "t0p-secret"})
@@ -356,7 +356,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-func TestSecretWithoutNamespace(t *testing.T) {
+func TestDataOf_NoNamespace(t *testing.T) {
 	t.Parallel()
 
 	text := commands.Valid + "---\nkind: Secret\nmetadata: {name: s}\nstringData: {kubeconfig: bad}\nstringdata: {t0p-secret: x}\n"
