@@ -47,13 +47,12 @@ func (f *Flags) names(list func(*Cluster) (runtime.Object, error)) []string {
 
 	var names []string
 
-	_ = meta.EachListItem(objects, func(object runtime.Object) error { // An object without a name is left out.
-		accessor, err := meta.Accessor(object)
-		if err == nil {
-			names = append(names, accessor.GetName())
+	_ = meta.EachListItem(objects, func(object runtime.Object) error { // It fails for no list of the API.
+		if named, ok := object.(metav1.Object); ok {
+			names = append(names, named.GetName())
 		}
 
-		return err
+		return nil
 	})
 
 	return names

@@ -3,6 +3,7 @@ package controlcluster
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -56,9 +57,19 @@ type Controller struct {
 	Note string `json:"note,omitempty"`
 }
 
-// Controllers reads the leases of both controllers in the namespace.
+// Controllers reads the leases of both controllers in the namespace, at the same time: a lease that seems to have
+// expired is polled for confirmPeriod.
 func (c *Cluster) Controllers(ctx context.Context) []Controller {
-	return []Controller{c.controller(ctx, Manager), c.controller(ctx, MachineController)}
+	var (
+		manager, machines Controller
+		both              sync.WaitGroup
+	)
+
+	both.Go(func() { manager = c.controller(ctx, Manager) })
+	both.Go(func() { machines = c.controller(ctx, MachineController) })
+	both.Wait()
+
+	return []Controller{manager, machines}
 }
 
 func (c *Cluster) controller(ctx context.Context, name string) Controller {
