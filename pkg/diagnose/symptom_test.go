@@ -28,3 +28,4 @@ func TestMessages(t *testing.T) {
 	require.NotContains(t, importSays(strings.Repeat("x", most)).Cause(now, grace).Err.Message, "…")
 	require.Contains(t, importSays(strings.Repeat("x", most+1)).Cause(now, grace).Err.Message, "…")
 }
+
