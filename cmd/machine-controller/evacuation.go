@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -64,7 +65,7 @@ func (o *evacuationOptions) validate() error {
 
 // controller returns the evacuation controller, which observes the driver's requests. The leader
 // runs it.
-func (o *evacuationOptions) controller(control *controlCluster, evacuator spi.Evacuator, events evacuation.EventRecorder) (*evacuation.Controller, error) {
+func (o *evacuationOptions) controller(control *controlCluster, evacuator spi.Evacuator, events record.EventRecorder) (*evacuation.Controller, error) {
 	config := rest.CopyConfig(control.config)
 	config.Timeout = controlTimeout
 

@@ -16,7 +16,7 @@ import (
 	machineclient "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -24,11 +24,6 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
-
-// EventRecorder records Events, like client-go's recorders. It must not change the object.
-type EventRecorder interface {
-	Event(object runtime.Object, eventType, reason, message string)
-}
 
 // Options are the controller's dependencies and limits. All are required.
 type Options struct {
@@ -38,8 +33,8 @@ type Options struct {
 	Machines machineclient.MachineV1alpha1Interface
 	// Namespace is the namespace of the Machines.
 	Namespace string
-	// Events records Events on the Machines.
-	Events EventRecorder
+	// Events records Events on the Machines, which it must not change.
+	Events record.EventRecorder
 	// Clock is the clock for deadlines.
 	Clock clock.PassiveClock
 	// Limits bound the speed of evacuations.

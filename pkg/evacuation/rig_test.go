@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
@@ -160,6 +161,7 @@ func (p *provider) MaintainMigrations(context.Context) error { return nil }
 type rig struct {
 	*provider
 	*evacuation.Controller
+	record.EventRecorder
 
 	clock    *testingclock.FakePassiveClock
 	machines *fake.Clientset
@@ -168,7 +170,7 @@ type rig struct {
 	events []string
 }
 
-// Event implements evacuation.EventRecorder.
+// Event implements record.EventRecorder.
 func (r *rig) Event(object runtime.Object, eventType, reason, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

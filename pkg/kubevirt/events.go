@@ -3,17 +3,11 @@ package kubevirt
 import (
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
-
-// EventRecorder records Events, like client-go's recorders. It must not change the object.
-type EventRecorder interface {
-	Event(object runtime.Object, eventType, reason, message string)
-}
 
 // event is the content of an Event.
 type event struct {
@@ -44,7 +38,7 @@ func (p *MachinePlugin) recordEvent(machine *v1alpha1.Machine, e event) {
 
 	isNew := false
 
-	p.remember(machine, func(r *record) {
+	p.remember(machine, func(r *machineRecord) {
 		isNew = r.event != e
 		r.event = e
 	})

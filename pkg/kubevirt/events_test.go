@@ -24,6 +24,12 @@ func (n *notes) Event(object runtime.Object, eventType, reason, message string) 
 	*n = append(*n, strings.Join([]string{machine.Name, eventType, reason, message}, " "))
 }
 
+func (*notes) Eventf(runtime.Object, string, string, string, ...any) { panic("not used") }
+
+func (*notes) AnnotatedEventf(runtime.Object, map[string]string, string, string, string, ...any) {
+	panic("not used")
+}
+
 // teller is a PluginSPI that reports these steps in each call.
 type teller struct {
 	recorder

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -28,8 +29,8 @@ type Options struct {
 	// Allowed restricts the ProviderSpecs.
 	Allowed validation.Options
 	// Events records the progress and the failures of machines as Events on the Machines; nil to record
-	// nothing.
-	Events EventRecorder
+	// nothing. It must not change the Machines.
+	Events record.EventRecorder
 	// Observers observe the MachineClasses of requests.
 	Observers []Observer
 	// Kubeconfigs provides the kubeconfigs of provider clusters. If it is nil, the Secrets of requests
@@ -52,22 +53,22 @@ type MachinePlugin struct {
 	spi     spi.PluginSPI
 	options Options
 	calls   *calls
-	records *records.Store[record]
-	phases  *records.Phases[record]
+	records *records.Store[machineRecord]
+	phases  *records.Phases[machineRecord]
 }
 
 var _ driver.Driver = (*MachinePlugin)(nil)
 
 // New returns the plugin in front of a PluginSPI.
 func New(s spi.PluginSPI, options Options) *MachinePlugin {
-	store := records.NewStore[record](clock.RealClock{}, records.Retention)
+	store := records.NewStore[machineRecord](clock.RealClock{}, records.Retention)
 
 	return &MachinePlugin{
 		spi:     s,
 		options: options,
 		calls:   newCalls(),
 		records: store,
-		phases: records.NewPhases(store, func(r *record) *records.Progress { return &r.progress },
+		phases: records.NewPhases(store, func(r *machineRecord) *records.Progress { return &r.progress },
 			records.Accepted, records.Image, records.Scheduled, records.Running),
 	}
 }
@@ -96,7 +97,7 @@ func (p *MachinePlugin) begin(
 		}
 
 		if !cancelled {
-			p.remember(machine, func(r *record) { r.missing = errors.Is(err, spi.ErrAddressChanged) })
+			p.remember(machine, func(r *machineRecord) { r.missing = errors.Is(err, spi.ErrAddressChanged) })
 		}
 
 		err = statusFrom(err, source)

@@ -7,8 +7,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/records"
 )
 
-// record is what the plugin remembers about a Machine.
-type record struct {
+// machineRecord is what the plugin remembers about a Machine.
+type machineRecord struct {
 	// event is the last Event of the Machine. The next one is recorded only if it differs.
 	event event
 	// missing is set if the last call failed with spi.ErrAddressChanged: an operator has to act on the
@@ -20,7 +20,7 @@ type record struct {
 
 // remember calls a function with the record of a Machine. It omits Machines without a UID:
 // machine-controller-manager sends them for orphans, which have no Machine.
-func (p *MachinePlugin) remember(machine *v1alpha1.Machine, use func(*record)) {
+func (p *MachinePlugin) remember(machine *v1alpha1.Machine, use func(*machineRecord)) {
 	if machine != nil && machine.UID != "" {
 		p.records.Use(machine.UID, use)
 	}
@@ -31,7 +31,7 @@ var missingDesc = prometheus.NewDesc("mcm_kubevirt_machines_missing_at_address",
 
 // missing is the collector of the machines that are missing at their address.
 type missing struct {
-	records *records.Store[record]
+	records *records.Store[machineRecord]
 }
 
 var _ prometheus.Collector = missing{}
@@ -43,7 +43,7 @@ func (m missing) Describe(to chan<- *prometheus.Desc) { to <- missingDesc }
 func (m missing) Collect(to chan<- prometheus.Metric) {
 	count := 0
 
-	m.records.Each(func(r *record) {
+	m.records.Each(func(r *machineRecord) {
 		if r.missing {
 			count++
 		}

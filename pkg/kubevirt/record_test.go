@@ -17,8 +17,8 @@ func TestMissing_Expiry(t *testing.T) {
 	t.Parallel()
 
 	clock := clocktesting.NewFakePassiveClock(time.Now())
-	p := &MachinePlugin{records: records.NewStore[record](clock, records.Retention)}
-	setMissing := func(r *record) { r.missing = true }
+	p := &MachinePlugin{records: records.NewStore[machineRecord](clock, records.Retention)}
+	setMissing := func(r *machineRecord) { r.missing = true }
 
 	p.remember(&v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "a"}}, setMissing)
 	p.remember(&v1alpha1.Machine{}, setMissing)

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"kubevirt.io/client-go/kubevirt"
@@ -239,11 +240,13 @@ func cancelEviction(t *testing.T, s *harness.Shoot, name string) {
 
 // diary records the Events of the evacuation controller, by machine.
 type diary struct {
+	record.EventRecorder
+
 	mu      sync.Mutex
 	entries []string
 }
 
-// Event implements evacuation.EventRecorder.
+// Event implements record.EventRecorder.
 func (d *diary) Event(object runtime.Object, _, reason, message string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/prometheus/client_golang/prometheus"
+	clientrecord "k8s.io/client-go/tools/record"
 	clienttransport "k8s.io/client-go/transport"
 	"k8s.io/utils/clock"
 
@@ -29,7 +30,7 @@ type Settings struct {
 	// Retry is how long a call retries; zero: as long as in the sidecar.
 	Retry time.Duration
 	// Events receives the driver's Events of machines; nil: discarded.
-	Events plugin.EventRecorder
+	Events clientrecord.EventRecorder
 	// Bootstrap selects the mode without a target cluster.
 	Bootstrap bool
 	// Observers are notified of the classes of requests; with at least one,

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
@@ -148,11 +149,13 @@ func TestImportIsFollowedOnAllMachines(t *testing.T) {
 
 // eventLog records the driver's Events of machines.
 type eventLog struct {
+	record.EventRecorder
+
 	mu      sync.Mutex
 	reasons map[types.UID][]string
 }
 
-// Event implements kubevirt.EventRecorder.
+// Event implements record.EventRecorder.
 func (l *eventLog) Event(object runtime.Object, _, reason, message string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
