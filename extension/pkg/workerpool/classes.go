@@ -50,7 +50,7 @@ func workersPath() *field.Path { return field.NewPath("spec", "provider", "worke
 // ProviderSpecs differ only in their zone, so that the first one is validated for all of them.
 func (p *Pool) Validate() (size int, _ field.ErrorList) {
 	if len(p.Zones) == 0 {
-		return 0, nil // Shoot.Pool reports it.
+		return 0, nil // Settings.Pool reports it.
 	}
 
 	_, raw, errs := p.ProviderSpec(0)

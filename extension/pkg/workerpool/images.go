@@ -17,10 +17,10 @@ import (
 // resolveImage finds the image in the CloudProfile, or, if it was removed there, among those that
 // are in use.
 func (p *Pool) resolveImage() field.ErrorList {
-	definitions := p.shoot.Profile.MachineCapabilities
+	definitions := p.settings.Profile.MachineCapabilities
 
-	if p.Image = imageInProfile(p.shoot.ProfileConfig, p, definitions); p.Image == nil {
-		p.Image = imageInUse(p.shoot.ImagesInUse, p, definitions)
+	if p.Image = imageInProfile(p.settings.ProfileConfig, p, definitions); p.Image == nil {
+		p.Image = imageInUse(p.settings.ImagesInUse, p, definitions)
 	}
 
 	if p.Image != nil {

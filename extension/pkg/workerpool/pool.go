@@ -20,8 +20,8 @@ import (
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 )
 
-// Shoot contains the settings that the pools of a Shoot share.
-type Shoot struct {
+// Settings are the settings that the pools of a Shoot share.
+type Settings struct {
 	// TechnicalID is status.technicalID of the Shoot.
 	TechnicalID string
 	// UID is status.uid of the Shoot; empty if it is not known.
@@ -57,14 +57,45 @@ type Pool struct {
 	Root Volume
 	Data []Volume
 
-	shoot *Shoot
-	path  *field.Path
+	settings *Settings
+	path     *field.Path
+}
+
+// FromWorker returns the parts of a pool that gardenlet copies from the Shoot into the Worker, as far as
+// MachineClasses and their size depend on them.
+func FromWorker(w *gardencorev1beta1.Worker) extensionsv1alpha1.WorkerPool {
+	pool := extensionsv1alpha1.WorkerPool{
+		Name:           w.Name,
+		Architecture:   w.Machine.Architecture,
+		MachineType:    w.Machine.Type,
+		ProviderConfig: w.ProviderConfig,
+		Zones:          w.Zones,
+		Labels:         w.Labels,
+		Annotations:    w.Annotations,
+		Taints:         w.Taints,
+	}
+
+	if image := w.Machine.Image; image != nil {
+		pool.MachineImage = extensionsv1alpha1.MachineImage{Name: image.Name, Version: ptr.Deref(image.Version, "")}
+	}
+
+	if v := w.Volume; v != nil {
+		pool.Volume = &extensionsv1alpha1.Volume{Name: v.Name, Type: v.Type, Size: v.VolumeSize, Encrypted: v.Encrypted}
+	}
+
+	for _, v := range w.DataVolumes {
+		pool.DataVolumes = append(pool.DataVolumes, extensionsv1alpha1.DataVolume{Name: v.Name, Type: v.Type, Size: v.VolumeSize, Encrypted: v.Encrypted})
+	}
+
+	return pool
 }
 
 // Volume is a volume of a worker pool.
 type Volume struct {
 	// Name is the name of a data volume; empty for the root volume.
 	Name string
+	// Type is the volume type of the CloudProfile; nil if the Shoot names none.
+	Type *string
 	// Class is the storage class; nil for the default of the provider cluster.
 	Class *string
 	Size  resource.Quantity
@@ -72,10 +103,10 @@ type Volume struct {
 
 // Pool resolves the references of a pool. Errors name the fields of the Shoot, in which the pool has
 // the path. A pool with errors cannot be used.
-func (s *Shoot) Pool(given extensionsv1alpha1.WorkerPool, path *field.Path) (*Pool, field.ErrorList) {
+func (s *Settings) Pool(given extensionsv1alpha1.WorkerPool, path *field.Path) (*Pool, field.ErrorList) {
 	p := &Pool{
 		WorkerPool:        given,
-		shoot:             s,
+		settings:          s,
 		path:              path,
 		GuestArchitecture: ptr.Deref(given.Architecture, v1beta1constants.ArchitectureAMD64),
 	}
@@ -99,11 +130,11 @@ func (s *Shoot) Pool(given extensionsv1alpha1.WorkerPool, path *field.Path) (*Po
 }
 
 func (p *Pool) resolveMachineType() field.ErrorList {
-	if p.Type = v1beta1helper.FindMachineTypeByName(p.shoot.Profile.MachineTypes, p.MachineType); p.Type == nil {
+	if p.Type = v1beta1helper.FindMachineTypeByName(p.settings.Profile.MachineTypes, p.MachineType); p.Type == nil {
 		return field.ErrorList{field.NotFound(p.path.Child("machine", "type"), p.MachineType)}
 	}
 
-	types := p.shoot.ProfileConfig.MachineTypes
+	types := p.settings.ProfileConfig.MachineTypes
 	if i := slices.IndexFunc(types, func(t api.MachineType) bool { return t.Name == p.MachineType }); i >= 0 {
 		p.TypeConfig = types[i]
 	}

@@ -47,9 +47,9 @@ func (p *Pool) providerSpec(zone int, template *providerspec.VirtualMachineTempl
 	spec := &providerspec.ProviderSpec{
 		APIVersion:                     providerspec.APIVersion,
 		Kind:                           providerspec.Kind,
-		Region:                         p.shoot.Region,
+		Region:                         p.settings.Region,
 		Zone:                           p.Zones[zone],
-		Tags:                           p.shoot.tags(),
+		Tags:                           p.settings.tags(),
 		Resources:                      p.resources(),
 		CPU:                            p.Config.CPU,
 		Memory:                         p.Config.Memory,
@@ -57,11 +57,11 @@ func (p *Pool) providerSpec(zone int, template *providerspec.VirtualMachineTempl
 		AdditionalVolumes:              p.additionalVolumes(),
 		DisablePreAllocatedDataVolumes: p.Config.DisablePreAllocatedDataVolumes,
 		Devices:                        p.Config.Devices,
-		Networks:                       networksOf(p.shoot.Networks),
+		Networks:                       networksOf(p.settings.Networks),
 		DNSPolicy:                      p.Config.DNSPolicy,
 		DNSConfig:                      p.Config.DNSConfig,
 		CloudInit:                      p.Image.Source.CloudInit,
-		SSHKeys:                        sshKeys(p.shoot.SSHPublicKey),
+		SSHKeys:                        sshKeys(p.settings.SSHPublicKey),
 		VirtualMachineTemplate:         template,
 	}
 
@@ -73,7 +73,7 @@ func (p *Pool) providerSpec(zone int, template *providerspec.VirtualMachineTempl
 }
 
 // tags returns the tags of the machines.
-func (s *Shoot) tags() map[string]string {
+func (s *Settings) tags() map[string]string {
 	tags := map[string]string{providerspec.TagCluster: s.TechnicalID, providerspec.TagRole: role}
 	if s.UID != "" {
 		tags[providerspec.TagShootUID] = s.UID
@@ -85,12 +85,10 @@ func (s *Shoot) tags() map[string]string {
 // resources returns the requests and limits of the virtual machine's pod. An instance type defines
 // them itself.
 func (p *Pool) resources() kubevirtv1.ResourceRequirements {
-	r := kubevirtv1.ResourceRequirements{OvercommitGuestOverhead: p.Config.OvercommitGuestOverhead}
-	if p.TypeConfig.Instancetype != nil {
+	r := kubevirtv1.ResourceRequirements{OvercommitGuestOverhead: p.Config.OvercommitGuestOverhead, Requests: p.Requests()}
+	if r.Requests == nil {
 		return r
 	}
-
-	r.Requests = corev1.ResourceList{corev1.ResourceCPU: p.Type.CPU, corev1.ResourceMemory: p.MemoryRequest()}
 
 	if limits := p.TypeConfig.Limits; limits != nil {
 		r.Limits = corev1.ResourceList{}
@@ -104,6 +102,16 @@ func (p *Pool) resources() kubevirtv1.ResourceRequirements {
 	}
 
 	return r
+}
+
+// Requests returns the CPU and the memory that a machine requests; nil if its instance type defines them, or if
+// the CloudProfile does not have its machine type.
+func (p *Pool) Requests() corev1.ResourceList {
+	if p.Type == nil || p.TypeConfig.Instancetype != nil {
+		return nil
+	}
+
+	return corev1.ResourceList{corev1.ResourceCPU: p.Type.CPU, corev1.ResourceMemory: p.MemoryRequest()}
 }
 
 // CPUs returns the CPUs of the guest: those of its topology, or of its machine type.

@@ -71,7 +71,7 @@ func (p *Pool) origins(zone int) []origin {
 		)
 	}
 
-	origins = append(origins, networkOrigins(p.shoot)...)
+	origins = append(origins, networkOrigins(p.settings)...)
 
 	// cpu, memory, devices, dnsPolicy, dnsConfig and virtualMachineTemplate have the same names.
 	return append(origins, origin{"", config.String() + "."})
@@ -79,16 +79,16 @@ func (p *Pool) origins(zone int) []origin {
 
 // networkOrigins returns the origins of networks. Those that the Infrastructure controller creates for
 // tenantNetworks begin with the technical ID, and come before the shared ones.
-func networkOrigins(shoot *Shoot) []origin {
+func networkOrigins(settings *Settings) []origin {
 	var (
 		networks = field.NewPath("spec", "provider", "infrastructureConfig", "networks")
 		tenant   int
 		origins  []origin
 	)
 
-	for i, n := range shoot.Networks {
+	for i, n := range settings.Networks {
 		inShoot := networks.Child("sharedNetworks").Index(i - tenant)
-		if strings.HasPrefix(path.Base(n.Name), shoot.TechnicalID+"-") {
+		if strings.HasPrefix(path.Base(n.Name), settings.TechnicalID+"-") {
 			inShoot = networks.Child("tenantNetworks").Index(i)
 			tenant++
 		}

@@ -38,7 +38,7 @@ func (p *Pool) resolveVolumes() field.ErrorList {
 func (p *Pool) volumeOf(name string, kind *string, size string, encrypted *bool, path *field.Path) (Volume, field.ErrorList) {
 	var errs field.ErrorList
 
-	v := Volume{Name: name}
+	v := Volume{Name: name, Type: kind}
 
 	quantity, err := resource.ParseQuantity(size)
 	if err != nil || quantity.Sign() <= 0 {
@@ -48,7 +48,7 @@ func (p *Pool) volumeOf(name string, kind *string, size string, encrypted *bool,
 	v.Size = quantity
 
 	if kind != nil {
-		types := p.shoot.Profile.VolumeTypes
+		types := p.settings.Profile.VolumeTypes
 
 		i := slices.IndexFunc(types, func(t gardencorev1beta1.VolumeType) bool { return t.Name == *kind })
 		if i < 0 {
@@ -58,7 +58,7 @@ func (p *Pool) volumeOf(name string, kind *string, size string, encrypted *bool,
 		v.Class = nonEmpty(types[i].Class)
 	}
 
-	if ptr.Deref(encrypted, false) && !p.shoot.encrypts(v.Class) {
+	if ptr.Deref(encrypted, false) && !p.settings.encrypts(v.Class) {
 		errs = append(errs, field.Forbidden(path.Child("encrypted"),
 			"the volume has no storage class that volumeClasses of the CloudProfile marks as encrypted: true; use another type, or remove the field"))
 	}
@@ -67,7 +67,7 @@ func (p *Pool) volumeOf(name string, kind *string, size string, encrypted *bool,
 }
 
 // encrypts reports whether a storage class encrypts its volumes, according to the CloudProfile.
-func (s *Shoot) encrypts(class *string) bool {
+func (s *Settings) encrypts(class *string) bool {
 	return class != nil && slices.ContainsFunc(s.ProfileConfig.VolumeClasses, func(c api.VolumeClass) bool { return c.Name == *class && c.Encrypted })
 }
 

@@ -56,7 +56,7 @@ func machineErrors(machineType gardencorev1beta1.MachineType, extended api.Machi
 
 	extended.Name = machineType.Name
 	machineType.Capabilities = nil
-	shoot := &workerpool.Shoot{
+	shoot := &workerpool.Settings{
 		TechnicalID:   anyTechnicalID,
 		Region:        providerspec.AnyTopology,
 		Profile:       &gardencorev1beta1.CloudProfileSpec{MachineTypes: []gardencorev1beta1.MachineType{machineType}},

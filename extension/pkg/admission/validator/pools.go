@@ -5,7 +5,6 @@ import (
 
 	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -28,7 +27,7 @@ func (s *shoot) pools(ctx context.Context, networks []api.NetworkStatus) field.E
 		return errs
 	}
 
-	settings := &workerpool.Shoot{
+	settings := &workerpool.Settings{
 		TechnicalID:   s.technicalID(),
 		Region:        s.Spec.Region,
 		Networks:      networks,
@@ -56,8 +55,8 @@ func (s *shoot) pools(ctx context.Context, networks []api.NetworkStatus) field.E
 }
 
 // poolErrors returns the errors of a pool, and the size of its MachineClasses.
-func poolErrors(settings *workerpool.Shoot, given *gardencorev1beta1.Worker, path *field.Path) (size int, _ field.ErrorList) {
-	pool, errs := settings.Pool(workerPool(given), path)
+func poolErrors(settings *workerpool.Settings, given *gardencorev1beta1.Worker, path *field.Path) (size int, _ field.ErrorList) {
+	pool, errs := settings.Pool(workerpool.FromWorker(given), path)
 	if pool.Type == nil || pool.Image == nil {
 		return 0, errs
 	}
@@ -75,35 +74,6 @@ func poolErrors(settings *workerpool.Shoot, given *gardencorev1beta1.Worker, pat
 	}
 
 	return size, errs
-}
-
-// workerPool returns the parts of a pool that gardenlet copies into the Worker, as far as MachineClasses
-// and their size depend on them.
-func workerPool(w *gardencorev1beta1.Worker) extensionsv1alpha1.WorkerPool {
-	pool := extensionsv1alpha1.WorkerPool{
-		Name:           w.Name,
-		Architecture:   w.Machine.Architecture,
-		MachineType:    w.Machine.Type,
-		ProviderConfig: w.ProviderConfig,
-		Zones:          w.Zones,
-		Labels:         w.Labels,
-		Annotations:    w.Annotations,
-		Taints:         w.Taints,
-	}
-
-	if image := w.Machine.Image; image != nil {
-		pool.MachineImage = extensionsv1alpha1.MachineImage{Name: image.Name, Version: ptr.Deref(image.Version, "")}
-	}
-
-	if v := w.Volume; v != nil {
-		pool.Volume = &extensionsv1alpha1.Volume{Name: v.Name, Type: v.Type, Size: v.VolumeSize, Encrypted: v.Encrypted}
-	}
-
-	for _, v := range w.DataVolumes {
-		pool.DataVolumes = append(pool.DataVolumes, extensionsv1alpha1.DataVolume{Name: v.Name, Type: v.Type, Size: v.VolumeSize, Encrypted: v.Encrypted})
-	}
-
-	return pool
 }
 
 // imagesInUse returns the images of an existing Shoot: it can use them even if they were removed from the

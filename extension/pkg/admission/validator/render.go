@@ -46,7 +46,7 @@ func MachineClasses(ctx context.Context, garden client.Reader, given *gardencore
 	}
 
 	infrastructure, _ := s.infrastructureConfig() // It has no errors.
-	settings := &workerpool.Shoot{
+	settings := &workerpool.Settings{
 		TechnicalID:   s.technicalID(),
 		Region:        s.Spec.Region,
 		Networks:      sharedNetworks(infrastructure),
@@ -57,7 +57,7 @@ func MachineClasses(ctx context.Context, garden client.Reader, given *gardencore
 	var objects []client.Object
 
 	for i := range given.Spec.Provider.Workers {
-		pool, errs := settings.Pool(workerPool(&given.Spec.Provider.Workers[i]), provider().Child("workers").Index(i))
+		pool, errs := settings.Pool(workerpool.FromWorker(&given.Spec.Provider.Workers[i]), provider().Child("workers").Index(i))
 		if len(errs) > 0 {
 			return nil, errs.ToAggregate()
 		}

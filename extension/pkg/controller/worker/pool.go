@@ -29,8 +29,8 @@ func (d *delegate) newPool(ctx context.Context, given extensionsv1alpha1.WorkerP
 }
 
 // shoot returns the settings that all pools share.
-func (d *delegate) shoot() *workerpool.Shoot {
-	return &workerpool.Shoot{
+func (d *delegate) shoot() *workerpool.Settings {
+	return &workerpool.Settings{
 		TechnicalID:   d.cluster.Shoot.Status.TechnicalID,
 		UID:           string(d.cluster.Shoot.Status.UID),
 		Region:        d.worker.Spec.Region,
