@@ -261,7 +261,7 @@ func (o *options) addWebhooks(ctx context.Context, mgr manager.Manager) error {
 }
 
 func (o *options) addInfrastructure(ctx context.Context, mgr manager.Manager) error {
-	return infrastructure.AddToManager(ctx, mgr, infrastructure.Options{
+	return infrastructure.AddToManagerWithOptions(ctx, mgr, infrastructure.AddOptions{
 		Controller:                o.infrastructure.Completed().Options(),
 		IgnoreOperationAnnotation: o.reconciler.Completed().IgnoreOperationAnnotation,
 		ExtensionClasses:          o.general.Completed().ExtensionClasses,

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/workerpool"
 )
 
 // fault is a reason for which the provider cluster cannot run the shoot.
@@ -63,8 +63,8 @@ func credentialsPath() *field.Path { return field.NewPath("spec", "credentialsBi
 // check returns an error if the provider cluster cannot run what is new in the shoot. It skips storage
 // classes, nodes and quotas that it cannot read: these permissions are optional. For a hibernated shoot, it
 // checks only APIs and permissions.
-func (s *shoot) check(ctx context.Context, region string, cluster *extensionscontroller.Cluster, r *running) error {
-	if err := s.provider.CheckAPIs(ctx); err != nil {
+func (f *flow) check(ctx context.Context, region string, cluster *extensionscontroller.Cluster, r *running) error {
+	if err := f.provider.CheckAPIs(ctx); err != nil {
 		return fmt.Errorf("%s: %w", credentialsPath(), err) // Nothing else works.
 	}
 
@@ -72,7 +72,7 @@ func (s *shoot) check(ctx context.Context, region string, cluster *extensionscon
 
 	if !r.hasMachines() {
 		var err error
-		if missing, err = s.checkPermissions(ctx); err != nil {
+		if missing, err = f.checkPermissions(ctx); err != nil {
 			return err
 		}
 	}
@@ -81,43 +81,61 @@ func (s *shoot) check(ctx context.Context, region string, cluster *extensionscon
 		return errorOf(missing)
 	}
 
-	return s.result(append(missing, s.checkMachines(ctx, region, cluster, r)...))
+	return f.result(append(missing, f.checkMachines(ctx, region, cluster, r)...))
 }
 
 // checkMachines checks what the machines of the shoot need, except for what they use already.
-func (s *shoot) checkMachines(ctx context.Context, region string, cluster *extensionscontroller.Cluster, r *running) []fault {
-	faults := slices.Concat(s.checkStorageClasses(ctx, cluster, r), s.checkZones(ctx, region, cluster, r))
+func (f *flow) checkMachines(ctx context.Context, region string, cluster *extensionscontroller.Cluster, r *running) []fault {
+	pools := f.pools(cluster)
+	faults := slices.Concat(f.checkStorageClasses(ctx, pools, r), f.checkZones(ctx, region, pools, r))
 
 	if !r.hasMinimum(cluster.Shoot) {
-		faults = append(faults, s.checkQuota(ctx, cluster)...)
+		faults = append(faults, f.checkQuota(ctx, cluster.Shoot, pools)...)
 	}
 
 	if !r.hasMachines() {
-		faults = append(faults, s.checkHotplug(ctx)...)
+		faults = append(faults, f.checkHotplug(ctx)...)
 	}
 
 	return faults
 }
 
+// pools resolves the worker pools of the Shoot. The Worker reports their errors.
+func (f *flow) pools(cluster *extensionscontroller.Cluster) []*workerpool.Pool {
+	settings := &workerpool.Settings{Profile: &cluster.CloudProfile.Spec, ProfileConfig: &f.profile}
+	pools := make([]*workerpool.Pool, len(cluster.Shoot.Spec.Provider.Workers))
+
+	for i := range pools {
+		pools[i], _ = settings.Pool(workerpool.FromWorker(&cluster.Shoot.Spec.Provider.Workers[i]), workerPath(i))
+	}
+
+	return pools
+}
+
 // checkStorageClasses checks the storage classes of the volume types that the Shoot uses.
-func (s *shoot) checkStorageClasses(ctx context.Context, cluster *extensionscontroller.Cluster, r *running) []fault {
+func (f *flow) checkStorageClasses(ctx context.Context, pools []*workerpool.Pool, r *running) []fault {
 	var faults []fault
 
 	checked := sets.New[string]()
 
-	for i, w := range cluster.Shoot.Spec.Provider.Workers {
-		for _, volume := range volumeTypes(&w, workerPath(i)) {
-			class := storageClassOf(cluster.CloudProfile, volume.name)
-			if class == "" || checked.Has(class) || r.usesStorageClass(class) {
-				continue
-			}
+	check := func(v *workerpool.Volume, path *field.Path) {
+		if v.Type == nil || v.Class == nil || checked.Has(*v.Class) || r.usesStorageClass(*v.Class) {
+			return
+		}
 
-			checked.Insert(class)
+		checked.Insert(*v.Class)
 
-			if err := s.note(s.provider.Get(ctx, client.ObjectKey{Name: class}, &storagev1.StorageClass{})); apierrors.IsNotFound(err) {
-				faults = append(faults, fault{gardencorev1beta1.ErrorRetryableConfigurationProblem, volume.path, fmt.Sprintf(
-					"the provider cluster has no StorageClass %s, which the CloudProfile names for the type %s; create it, or correct the CloudProfile", class, volume.name)})
-			}
+		if err := f.note(f.provider.Get(ctx, client.ObjectKey{Name: *v.Class}, &storagev1.StorageClass{})); apierrors.IsNotFound(err) {
+			faults = append(faults, fault{gardencorev1beta1.ErrorRetryableConfigurationProblem, path.Child("type"), fmt.Sprintf(
+				"the provider cluster has no StorageClass %s, which the CloudProfile names for the type %s; create it, or correct the CloudProfile", *v.Class, *v.Type)})
+		}
+	}
+
+	for i, pool := range pools {
+		check(&pool.Root, workerPath(i).Child("volume"))
+
+		for j := range pool.Data {
+			check(&pool.Data[j], workerPath(i).Child("dataVolumes").Index(j))
 		}
 	}
 
@@ -126,46 +144,14 @@ func (s *shoot) checkStorageClasses(ctx context.Context, cluster *extensionscont
 
 func workerPath(i int) *field.Path { return field.NewPath("spec", "provider", "workers").Index(i) }
 
-// volumeType is the type of a volume of a worker pool.
-type volumeType struct {
-	path *field.Path
-	name string
-}
-
-// volumeTypes returns the types of a pool's volumes.
-func volumeTypes(w *gardencorev1beta1.Worker, path *field.Path) []volumeType {
-	var types []volumeType
-
-	if w.Volume != nil && w.Volume.Type != nil {
-		types = append(types, volumeType{path.Child("volume", "type"), *w.Volume.Type})
-	}
-
-	for i, v := range w.DataVolumes {
-		if v.Type != nil {
-			types = append(types, volumeType{path.Child("dataVolumes").Index(i).Child("type"), *v.Type})
-		}
-	}
-
-	return types
-}
-
-func storageClassOf(profile *gardencorev1beta1.CloudProfile, kind string) string {
-	i := slices.IndexFunc(profile.Spec.VolumeTypes, func(t gardencorev1beta1.VolumeType) bool { return t.Name == kind })
-	if i < 0 {
-		return ""
-	}
-
-	return profile.Spec.VolumeTypes[i].Class
-}
-
 // checkZones checks that each zone has a provider node.
-func (s *shoot) checkZones(ctx context.Context, region string, cluster *extensionscontroller.Cluster, r *running) []fault {
+func (f *flow) checkZones(ctx context.Context, region string, pools []*workerpool.Pool, r *running) []fault {
 	var faults []fault
 
 	checked := sets.New[string]()
 
-	for i, w := range cluster.Shoot.Spec.Provider.Workers {
-		for j, zone := range w.Zones {
+	for i, pool := range pools {
+		for j, zone := range pool.Zones {
 			if checked.Has(zone) || r.usesZone(zone) {
 				continue
 			}
@@ -173,7 +159,7 @@ func (s *shoot) checkZones(ctx context.Context, region string, cluster *extensio
 			checked.Insert(zone)
 
 			nodes := &corev1.NodeList{}
-			if err := s.note(s.provider.List(ctx, nodes, topology(region, zone), client.Limit(1))); err == nil && len(nodes.Items) == 0 {
+			if err := f.note(f.provider.List(ctx, nodes, topology(region, zone), client.Limit(1))); err == nil && len(nodes.Items) == 0 {
 				faults = append(faults, fault{gardencorev1beta1.ErrorRetryableConfigurationProblem, workerPath(i).Child("zones").Index(j), fmt.Sprintf(
 					"the provider cluster has no node in region %s and zone %s; use another zone, or add nodes with the topology labels of this zone", region, zone)})
 			}
@@ -204,13 +190,13 @@ func topology(region, zone string) client.ListOption {
 }
 
 // checkQuota checks that the ResourceQuotas can hold the minimum number of machines of all pools.
-func (s *shoot) checkQuota(ctx context.Context, cluster *extensionscontroller.Cluster) []fault {
+func (f *flow) checkQuota(ctx context.Context, shoot *gardencorev1beta1.Shoot, pools []*workerpool.Pool) []fault {
 	quotas := &corev1.ResourceQuotaList{}
-	if s.note(s.provider.List(ctx, quotas, client.InNamespace(s.namespace))) != nil {
+	if f.note(f.provider.List(ctx, quotas, client.InNamespace(f.namespace))) != nil {
 		return nil
 	}
 
-	needed := minimum(cluster)
+	needed := minimum(shoot, pools)
 
 	var faults []fault
 
@@ -235,48 +221,27 @@ func (s *shoot) checkQuota(ctx context.Context, cluster *extensionscontroller.Cl
 
 // minimum returns the resources that the minimum number of machines of all pools requests. Machine
 // types with an instance type add no CPU and memory: the instance type may request less.
-func minimum(cluster *extensionscontroller.Cluster) corev1.ResourceList {
+func minimum(shoot *gardencorev1beta1.Shoot, pools []*workerpool.Pool) corev1.ResourceList {
 	cpu := resource.Quantity{}
 	memory := resource.Quantity{}
-	count := int64(0)
+	machines := resource.Quantity{}
 
-	profile := &api.CloudProfileConfig{}
-	_ = api.Decode(cluster.CloudProfile.Spec.ProviderConfig, nil, profile) // The Worker reports errors.
-
-	for _, w := range cluster.Shoot.Spec.Provider.Workers {
-		for _, t := range cluster.CloudProfile.Spec.MachineTypes {
-			if t.Name == w.Machine.Type && !hasInstancetype(profile, t.Name) {
-				addTimes(&cpu, t.CPU, int64(w.Minimum))
-				addTimes(&memory, memoryOf(&w, t.Memory), int64(w.Minimum))
-			}
-		}
-
-		count += int64(w.Minimum)
+	for i, pool := range pools {
+		count := int64(shoot.Spec.Provider.Workers[i].Minimum)
+		requests := pool.Requests()
+		addTimes(&cpu, requests[corev1.ResourceCPU], count)
+		addTimes(&memory, requests[corev1.ResourceMemory], count)
+		addTimes(&machines, resource.MustParse("1"), count)
 	}
-
-	machines := *resource.NewQuantity(count, resource.DecimalSI)
 
 	return corev1.ResourceList{
-		corev1.ResourceCPU: cpu, corev1.ResourceRequestsCPU: cpu, corev1.ResourceMemory: memory, corev1.ResourceRequestsMemory: memory,
-		corev1.ResourcePods: machines, "count/virtualmachines.kubevirt.io": machines,
+		corev1.ResourceCPU:                  cpu,
+		corev1.ResourceRequestsCPU:          cpu,
+		corev1.ResourceMemory:               memory,
+		corev1.ResourceRequestsMemory:       memory,
+		corev1.ResourcePods:                 machines,
+		"count/virtualmachines.kubevirt.io": machines,
 	}
-}
-
-// memoryOf returns the memory that a machine of a pool requests: that of its type, or of its guest if
-// that has less.
-func memoryOf(w *gardencorev1beta1.Worker, ofType resource.Quantity) resource.Quantity {
-	config := &api.WorkerConfig{}
-	_ = api.Decode(w.ProviderConfig, nil, config) // The Worker reports errors.
-
-	if m := config.Memory; m != nil && m.Guest != nil && m.Guest.Cmp(ofType) < 0 {
-		return *m.Guest
-	}
-
-	return ofType
-}
-
-func hasInstancetype(profile *api.CloudProfileConfig, machineType string) bool {
-	return slices.ContainsFunc(profile.MachineTypes, func(t api.MachineType) bool { return t.Name == machineType && t.Instancetype != nil })
 }
 
 func addTimes(sum *resource.Quantity, one resource.Quantity, times int64) {
@@ -289,9 +254,9 @@ var hotplugGates = []string{"HotplugVolumes", "DeclarativeHotplugVolumes"}
 
 // checkHotplug checks that volumes of pods can be attached, if the CloudProfile offers storage classes
 // for them. Reading KubeVirt's configuration is an optional permission.
-func (s *shoot) checkHotplug(ctx context.Context) []fault {
+func (f *flow) checkHotplug(ctx context.Context) []fault {
 	list := &kubevirtv1.KubeVirtList{}
-	if !s.hasVolumes || s.note(s.provider.List(ctx, list, client.Limit(1))) != nil || len(list.Items) == 0 || hotplugs(&list.Items[0]) {
+	if !f.hasVolumes() || f.note(f.provider.List(ctx, list, client.Limit(1))) != nil || len(list.Items) == 0 || hotplugs(&list.Items[0]) {
 		return nil
 	}
 

@@ -186,8 +186,8 @@ func TestCheck(t *testing.T) {
 				tc.change(l, p)
 			}
 
-			s := &shoot{provider: p.cluster(), namespace: namespace, config: *tc.config}
-			err := util.DetermineError(s.check(t.Context(), "europe-west1", l.cluster, &running{}), errorcodes.Known)
+			f := newFlow(p.cluster(), l.infra, l.cluster)
+			err := util.DetermineError(f.check(t.Context(), "europe-west1", l.cluster, &running{}), errorcodes.Known)
 
 			if tc.field == "" {
 				require.NoError(t, err)
@@ -234,11 +234,18 @@ func TestHotplug(t *testing.T) {
 				Status: kubevirtv1.KubeVirtStatus{ObservedKubeVirtVersion: tc.version},
 			})
 
-			s := &shoot{provider: state.cluster(), hasVolumes: tc.hasVolumes}
-			require.Equal(t, tc.faulty, len(s.checkHotplug(t.Context())) > 0)
+			f := &flow{provider: state.cluster()}
+			if tc.hasVolumes {
+				f.profile.VolumeClasses = exposed()
+			}
+
+			require.Equal(t, tc.faulty, len(f.checkHotplug(t.Context())) > 0)
 		})
 	}
 }
+
+// exposed is a storage class for volumes of pods.
+func exposed() []api.VolumeClass { return []api.VolumeClass{{Name: "default", ExposeAs: "default"}} }
 
 // allRules allows each request.
 func allRules() []authorizationv1.ResourceRule {
@@ -286,7 +293,7 @@ func TestCheckPermissions_Requests(t *testing.T) {
 			l, p := shootWithPool(t, &api.InfrastructureConfig{}), healthy()
 			p.incomplete, p.rules = tc.incomplete, tc.rules
 
-			faults, err := newShoot(p.cluster(), l.infra, l.cluster).checkPermissions(t.Context())
+			faults, err := newFlow(p.cluster(), l.infra, l.cluster).checkPermissions(t.Context())
 			require.Equal(t, tc.failed, err != nil, tc.reason)
 			require.Empty(t, faults, tc.reason)
 			require.Equal(t, tc.reviews, p.reviews, tc.reason)
@@ -302,12 +309,15 @@ func TestPermissions(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		config *api.InfrastructureConfig
-		change func(*shoot)
+		change func(*flow)
 		added  []string
 	}{
-		"Default":       {config: &api.InfrastructureConfig{}, change: func(s *shoot) { s.hasLoadBalancers = false }},
+		"Default":       {config: &api.InfrastructureConfig{}, change: func(f *flow) { f.hasLoadBalancers = false }},
 		"LoadBalancers": {config: &api.InfrastructureConfig{}, added: []string{"services"}},
-		"Volumes": {config: &api.InfrastructureConfig{}, change: func(s *shoot) { s.hasLoadBalancers, s.hasVolumes = false, true }, added: []string{
+		"Volumes": {config: &api.InfrastructureConfig{}, change: func(f *flow) {
+			f.hasLoadBalancers = false
+			f.profile.VolumeClasses = exposed()
+		}, added: []string{
 			"virtualmachines/addvolume", "virtualmachineinstances/removevolume",
 		}},
 		"Namespace":      {config: &api.InfrastructureConfig{Namespace: &api.NamespaceConfig{Create: true}}, added: []string{"services", "namespaces"}},
@@ -319,14 +329,14 @@ func TestPermissions(t *testing.T) {
 			t.Parallel()
 
 			l := shootWithPool(t, tc.config)
-			s := newShoot(healthy().cluster(), l.infra, l.cluster)
+			f := newFlow(healthy().cluster(), l.infra, l.cluster)
 
 			if tc.change != nil {
-				tc.change(s)
+				tc.change(f)
 			}
 
 			var resources []string
-			for _, r := range s.permissions() {
+			for _, r := range f.permissions() {
 				resources = append(resources, r.Resources...)
 			}
 

@@ -6,19 +6,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 
-	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
-
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 )
 
 // knownNetworks returns the networks of the last reconciliation, by name. On the seed to which a control plane has
 // moved, only the state has them; an older version of the extension wrote only the status.
-func knownNetworks(infra *extensionsv1alpha1.Infrastructure) map[string]api.NetworkState {
-	status := &api.InfrastructureStatus{}
-	state := &api.InfrastructureState{}
-	_ = api.Decode(infra.Status.ProviderStatus, nil, status) // A newer version may have written it.
-	_ = api.Decode(infra.Status.State, nil, state)
-
+func knownNetworks(status *api.InfrastructureStatus, state *api.InfrastructureState) map[string]api.NetworkState {
 	known := map[string]api.NetworkState{}
 	for _, n := range status.Networks {
 		known[n.Name] = api.NetworkState{Name: n.Name, SHA: n.SHA}
@@ -34,13 +27,13 @@ func knownNetworks(infra *extensionsv1alpha1.Infrastructure) map[string]api.Netw
 // checksumOf returns the checksum of a network for the status, and adds it to the state. A new checksum replaces all
 // machines: the one of the last reconciliation is kept while the content is the same, whatever the white space and
 // the order of the fields are.
-func (s *shoot) checksumOf(name, config string) string {
+func (f *flow) checksumOf(name, config string) string {
 	n := api.NetworkState{Name: name, SHA: checksum(config), ContentSHA: checksum(canonical(config))}
-	if known := s.known[name]; known.ContentSHA == n.ContentSHA {
+	if known := f.known[name]; known.ContentSHA == n.ContentSHA {
 		n.SHA = known.SHA
 	}
 
-	s.found = append(s.found, n)
+	f.found = append(f.found, n)
 
 	return n.SHA
 }

@@ -17,31 +17,31 @@ import (
 func Findings(
 	ctx context.Context, provider *providercluster.Cluster, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
 ) error {
-	s := newShoot(provider, infra, cluster)
+	f := newFlow(provider, infra, cluster)
 	all := &running{}
 
-	faults := slices.Concat(s.checkSharedNetworks(ctx), s.checkMachines(ctx, infra.Spec.Region, cluster, all))
+	faults := slices.Concat(f.checkSharedNetworks(ctx), f.checkMachines(ctx, infra.Spec.Region, cluster, all))
 
-	if missing, err := s.checkPermissions(ctx); s.note(err) == nil {
+	if missing, err := f.checkPermissions(ctx); f.note(err) == nil {
 		faults = append(faults, missing...)
 	}
 
-	return s.result(faults)
+	return f.result(faults)
 }
 
 // note returns the error of an optional request. It remembers an ErrBusy.
-func (s *shoot) note(err error) error {
+func (f *flow) note(err error) error {
 	if errors.Is(err, providercluster.ErrBusy) {
-		s.busy = err
+		f.busy = err
 	}
 
 	return err
 }
 
 // result returns the error of all faults. Without faults, it returns the error of a check that was not completed.
-func (s *shoot) result(faults []fault) error {
+func (f *flow) result(faults []fault) error {
 	if len(faults) == 0 {
-		return s.busy
+		return f.busy
 	}
 
 	return errorOf(faults)

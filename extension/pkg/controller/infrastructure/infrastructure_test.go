@@ -340,7 +340,7 @@ func TestNetworkPolicy_Ports(t *testing.T) {
 	t.Parallel()
 
 	l := newLandscape(t, &api.InfrastructureConfig{Isolation: &api.IsolationConfig{Enabled: true}})
-	policy := newShoot(&providercluster.Cluster{Namespace: namespace}, l.infra, l.cluster).networkPolicy()
+	policy := newFlow(&providercluster.Cluster{Namespace: namespace}, l.infra, l.cluster).networkPolicy()
 
 	text := func(rule []networkingv1.NetworkPolicyPort) (all []string) {
 		for _, p := range rule {

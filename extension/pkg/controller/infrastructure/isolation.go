@@ -25,42 +25,42 @@ var (
 
 // reconcileIsolation writes the NetworkPolicy of the shoot's machines, or deletes it if it is not
 // configured.
-func (s *shoot) reconcileIsolation(ctx context.Context) error {
-	if s.config.Isolation == nil || !s.config.Isolation.Enabled {
-		return s.deleteIsolation(ctx)
+func (f *flow) reconcileIsolation(ctx context.Context) error {
+	if f.config.Isolation == nil || !f.config.Isolation.Enabled {
+		return f.deleteIsolation(ctx)
 	}
 
-	wanted := s.networkPolicy()
+	desired := f.networkPolicy()
 	existing := &networkingv1.NetworkPolicy{}
 
-	err := s.provider.Get(ctx, client.ObjectKeyFromObject(wanted), existing)
+	err := f.provider.Get(ctx, client.ObjectKeyFromObject(desired), existing)
 	if apierrors.IsNotFound(err) {
-		return wrap(s.provider.Create(ctx, wanted), "create NetworkPolicy %s", wanted.Name)
+		return wrap(f.provider.Create(ctx, desired), "create NetworkPolicy %s", desired.Name)
 	}
 
 	if err != nil {
-		return fmt.Errorf("get NetworkPolicy %s: %w", wanted.Name, err)
+		return fmt.Errorf("get NetworkPolicy %s: %w", desired.Name, err)
 	}
 
-	if err := s.owner.Check("NetworkPolicy "+client.ObjectKeyFromObject(existing).String(), existing); err != nil {
+	if err := f.owner.Check("NetworkPolicy "+client.ObjectKeyFromObject(existing).String(), existing); err != nil {
 		return err
 	}
 
-	if !s.owner.Adopt(existing) && equality.Semantic.DeepEqual(existing.Spec, wanted.Spec) {
+	if !f.owner.Adopt(existing) && equality.Semantic.DeepEqual(existing.Spec, desired.Spec) {
 		return nil
 	}
 
-	existing.Spec = wanted.Spec
+	existing.Spec = desired.Spec
 
-	return wrap(s.provider.Update(ctx, existing), "update NetworkPolicy %s", wanted.Name)
+	return wrap(f.provider.Update(ctx, existing), "update NetworkPolicy %s", desired.Name)
 }
 
 // deleteIsolation deletes the NetworkPolicies of the shoot.
-func (s *shoot) deleteIsolation(ctx context.Context) error {
+func (f *flow) deleteIsolation(ctx context.Context) error {
 	kind := networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
 
-	policies, err := s.provider.ListMetadata(ctx, kind, nil, client.InNamespace(s.namespace), s.owner.Selector())
-	if nothingThere(err, s.config.Isolation != nil && s.config.Isolation.Enabled) {
+	policies, err := f.provider.ListMetadata(ctx, kind, nil, client.InNamespace(f.namespace), f.owner.Selector())
+	if nothingThere(err, f.config.Isolation != nil && f.config.Isolation.Enabled) {
 		return nil
 	}
 
@@ -69,11 +69,11 @@ func (s *shoot) deleteIsolation(ctx context.Context) error {
 	}
 
 	for i := range policies {
-		if !s.owner.Owns(&policies[i]) {
+		if !f.owner.Owns(&policies[i]) {
 			continue
 		}
 
-		if err := s.provider.Delete(ctx, &policies[i]); client.IgnoreNotFound(err) != nil {
+		if err := f.provider.Delete(ctx, &policies[i]); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete NetworkPolicy %s: %w", policies[i].Name, err)
 		}
 	}
@@ -82,17 +82,17 @@ func (s *shoot) deleteIsolation(ctx context.Context) error {
 }
 
 // networkPolicy returns the policy of the pods of the shoot's machines.
-func (s *shoot) networkPolicy() *networkingv1.NetworkPolicy {
-	machines := metav1.LabelSelector{MatchLabels: map[string]string{providerspec.TagCluster: s.owner.TechnicalID}}
+func (f *flow) networkPolicy() *networkingv1.NetworkPolicy {
+	machines := metav1.LabelSelector{MatchLabels: map[string]string{providerspec.TagCluster: f.owner.TechnicalID}}
 	ofShoot := networkingv1.NetworkPolicyPeer{PodSelector: &machines}
 	allowed := []networkingv1.NetworkPolicyPeer{ofShoot}
 
-	for _, cidr := range s.config.Isolation.AllowedCIDRs {
+	for _, cidr := range f.config.Isolation.AllowedCIDRs {
 		allowed = append(allowed, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: cidr}})
 	}
 
 	return &networkingv1.NetworkPolicy{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.owner.TechnicalID + "-isolation", Labels: s.owner.Labels()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: f.owner.TechnicalID + "-isolation", Labels: f.owner.Labels()},
 		Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: machines,
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},

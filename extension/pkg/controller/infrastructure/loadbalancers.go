@@ -10,18 +10,18 @@ import (
 
 // deleteLoadBalancers deletes the load balancers of the shoot. cloud-controller-manager deletes them
 // with the shoot's Services; they are left if the Services were not deleted, as in a forced deletion.
-func (s *shoot) deleteLoadBalancers(ctx context.Context) error {
-	left, err := s.provider.ListMetadata(ctx, corev1.SchemeGroupVersion.WithKind("Service"), nil, client.InNamespace(s.namespace), s.owner.Selector())
+func (f *flow) deleteLoadBalancers(ctx context.Context) error {
+	left, err := f.provider.ListMetadata(ctx, corev1.SchemeGroupVersion.WithKind("Service"), nil, client.InNamespace(f.namespace), f.owner.Selector())
 	if err != nil && !nothingThere(err, false) {
 		return fmt.Errorf("list Services: %w", err)
 	}
 
 	for i := range left {
-		if !s.owner.Owns(&left[i]) {
+		if !f.owner.Owns(&left[i]) {
 			continue
 		}
 
-		if err := s.provider.Delete(ctx, &left[i]); client.IgnoreNotFound(err) != nil {
+		if err := f.provider.Delete(ctx, &left[i]); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete Service %s: %w", client.ObjectKeyFromObject(&left[i]), err)
 		}
 	}

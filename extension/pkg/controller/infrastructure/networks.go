@@ -22,30 +22,30 @@ import (
 // reconcileNetworks creates and updates the tenant networks, deletes those that left the
 // configuration, and reads the shared networks. It returns all networks in the order of the
 // machines' interfaces.
-func (s *shoot) reconcileNetworks(ctx context.Context, r *running) ([]api.NetworkStatus, error) {
+func (f *flow) reconcileNetworks(ctx context.Context, r *running) ([]api.NetworkStatus, error) {
 	var networks []api.NetworkStatus
 
-	wanted := sets.New[string]()
+	desired := sets.New[string]()
 
-	for _, tenant := range s.config.Networks.TenantNetworks {
-		name := s.owner.TechnicalID + "-" + tenant.Name
-		if err := s.reconcileNetwork(ctx, name, tenant.Config); err != nil {
+	for _, tenant := range f.config.Networks.TenantNetworks {
+		name := f.owner.TechnicalID + "-" + tenant.Name
+		if err := f.reconcileNetwork(ctx, name, tenant.Config); err != nil {
 			return nil, err
 		}
 
-		wanted.Insert(name)
+		desired.Insert(name)
 
-		status := api.NetworkStatus{Name: s.namespace + "/" + name, Default: tenant.Default, Attachment: tenant.Attachment}
-		status.SHA = s.checksumOf(status.Name, tenant.Config)
+		status := api.NetworkStatus{Name: f.namespace + "/" + name, Default: tenant.Default, Attachment: tenant.Attachment}
+		status.SHA = f.checksumOf(status.Name, tenant.Config)
 		networks = append(networks, status)
 	}
 
-	if _, err := s.deleteNetworks(ctx, wanted); err != nil {
+	if _, err := f.deleteNetworks(ctx, desired); err != nil {
 		return nil, err
 	}
 
-	for i, shared := range s.config.Networks.SharedNetworks {
-		network, err := s.sharedNetwork(ctx, shared, i, r)
+	for i, shared := range f.config.Networks.SharedNetworks {
+		network, err := f.sharedNetwork(ctx, shared, i, r)
 		if err != nil {
 			return nil, err
 		}
@@ -57,49 +57,49 @@ func (s *shoot) reconcileNetworks(ctx context.Context, r *running) ([]api.Networ
 }
 
 // reconcileNetwork writes one tenant network, if it differs.
-func (s *shoot) reconcileNetwork(ctx context.Context, name, config string) error {
+func (f *flow) reconcileNetwork(ctx context.Context, name, config string) error {
 	network := networkAttachmentDefinition()
-	key := client.ObjectKey{Namespace: s.namespace, Name: name}
+	key := client.ObjectKey{Namespace: f.namespace, Name: name}
 
-	err := s.provider.Get(ctx, key, network)
+	err := f.provider.Get(ctx, key, network)
 	if apierrors.IsNotFound(err) {
 		network = networkAttachmentDefinition()
-		network.SetNamespace(s.namespace)
+		network.SetNamespace(f.namespace)
 		network.SetName(name)
-		network.SetLabels(s.owner.Labels())
+		network.SetLabels(f.owner.Labels())
 		setConfig(network, config)
 
-		return wrap(explain(s.provider.Create(ctx, network)), "create NetworkAttachmentDefinition %s", key)
+		return wrap(explain(f.provider.Create(ctx, network)), "create NetworkAttachmentDefinition %s", key)
 	}
 
 	if err != nil {
 		return wrap(explain(err), "get NetworkAttachmentDefinition %s", key)
 	}
 
-	if err := s.owner.Check("NetworkAttachmentDefinition "+key.String(), network); err != nil {
+	if err := f.owner.Check("NetworkAttachmentDefinition "+key.String(), network); err != nil {
 		return fmt.Errorf("%w, or choose another name in the Shoot", err)
 	}
 
-	if !s.owner.Adopt(network) && configOf(network) == config {
+	if !f.owner.Adopt(network) && configOf(network) == config {
 		return nil
 	}
 
 	setConfig(network, config)
 
-	return wrap(s.provider.Update(ctx, network), "update NetworkAttachmentDefinition %s", key)
+	return wrap(f.provider.Update(ctx, network), "update NetworkAttachmentDefinition %s", key)
 }
 
-// deleteNetworks deletes the tenant networks that are not wanted. It keeps those of existing virtual
+// deleteNetworks deletes the tenant networks except the desired ones. It keeps those of existing virtual
 // machines, which could not restart without them, and returns their names: a later reconciliation
 // deletes them.
-func (s *shoot) deleteNetworks(ctx context.Context, wanted sets.Set[string]) (kept []string, _ error) {
+func (f *flow) deleteNetworks(ctx context.Context, desired sets.Set[string]) (kept []string, _ error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(providercluster.NetworkAttachmentDefinition)
 
-	existing, err := providercluster.Collect(ctx, s.provider, list, func(n *unstructured.Unstructured) (metav1.PartialObjectMetadata, bool) {
+	existing, err := providercluster.Collect(ctx, f.provider, list, func(n *unstructured.Unstructured) (metav1.PartialObjectMetadata, bool) {
 		return providercluster.Metadata(providercluster.NetworkAttachmentDefinition, n), true
-	}, client.InNamespace(s.namespace), s.owner.Selector())
-	if nothingThere(err, len(s.config.Networks.TenantNetworks) > 0) {
+	}, client.InNamespace(f.namespace), f.owner.Selector())
+	if nothingThere(err, len(f.config.Networks.TenantNetworks) > 0) {
 		return nil, nil
 	}
 
@@ -111,12 +111,12 @@ func (s *shoot) deleteNetworks(ctx context.Context, wanted sets.Set[string]) (ke
 
 	for i := range existing {
 		network := &existing[i]
-		if wanted.Has(network.GetName()) || !s.owner.Owns(network) {
+		if desired.Has(network.GetName()) || !f.owner.Owns(network) {
 			continue
 		}
 
 		if used == nil {
-			if used, err = s.usedNetworks(ctx); err != nil {
+			if used, err = f.usedNetworks(ctx); err != nil {
 				return nil, err
 			}
 		}
@@ -127,7 +127,7 @@ func (s *shoot) deleteNetworks(ctx context.Context, wanted sets.Set[string]) (ke
 			continue
 		}
 
-		if err := s.provider.Delete(ctx, network); client.IgnoreNotFound(err) != nil {
+		if err := f.provider.Delete(ctx, network); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("delete NetworkAttachmentDefinition %s: %w", client.ObjectKeyFromObject(network), err)
 		}
 	}
@@ -142,16 +142,16 @@ func nothingThere(err error, used bool) bool {
 }
 
 // usedNetworks returns the networks that virtual machines of the shoot use.
-func (s *shoot) usedNetworks(ctx context.Context) (sets.Set[string], error) {
-	ofMachines, err := providercluster.Collect(ctx, s.provider, &kubevirtv1.VirtualMachineList{}, func(machine *kubevirtv1.VirtualMachine) ([]string, bool) {
-		return s.networksOf(machine), !s.owner.IsForeign(machine)
-	}, client.InNamespace(s.namespace), client.MatchingLabels{providerspec.TagCluster: s.owner.TechnicalID})
+func (f *flow) usedNetworks(ctx context.Context) (sets.Set[string], error) {
+	ofMachines, err := providercluster.Collect(ctx, f.provider, &kubevirtv1.VirtualMachineList{}, func(machine *kubevirtv1.VirtualMachine) ([]string, bool) {
+		return f.networksOf(machine), !f.owner.IsForeign(machine)
+	}, client.InNamespace(f.namespace), client.MatchingLabels{providerspec.TagCluster: f.owner.TechnicalID})
 
 	return sets.New(slices.Concat(ofMachines...)...), wrap(err, "list VirtualMachines")
 }
 
 // networksOf returns the networks in the namespace of the shoot that a virtual machine uses.
-func (s *shoot) networksOf(machine *kubevirtv1.VirtualMachine) []string {
+func (f *flow) networksOf(machine *kubevirtv1.VirtualMachine) []string {
 	if machine.Spec.Template == nil {
 		return nil
 	}
@@ -160,7 +160,7 @@ func (s *shoot) networksOf(machine *kubevirtv1.VirtualMachine) []string {
 
 	for _, network := range machine.Spec.Template.Spec.Networks {
 		if network.Multus != nil {
-			names = append(names, nameIn(s.namespace, network.Multus.NetworkName))
+			names = append(names, nameIn(f.namespace, network.Multus.NetworkName))
 		}
 	}
 

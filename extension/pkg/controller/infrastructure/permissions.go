@@ -21,33 +21,33 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 
 // permissions returns the permissions that the shoot needs. It contains only samples of those of the
 // driver, cloud-controller-manager and the CSI driver: the manifest that grants one grants all.
-func (s *shoot) permissions() []rbacv1.PolicyRule {
+func (f *flow) permissions() []rbacv1.PolicyRule {
 	needed := []rbacv1.PolicyRule{
 		rule("kubevirt.io", "virtualmachines", "create", "delete", "list"),
 		rule("", "secrets", "create"),
 		rule("cdi.kubevirt.io", "datavolumes", "list"),
 	}
 
-	if s.hasLoadBalancers {
+	if f.hasLoadBalancers {
 		needed = append(needed, rule("", "services", "create"))
 	}
 
-	if s.hasVolumes {
+	if f.hasVolumes() {
 		needed = append(needed, rule("subresources.kubevirt.io", "virtualmachines/addvolume", "update"),
 			rule("subresources.kubevirt.io", "virtualmachineinstances/removevolume", "update"))
 	}
 
-	if s.createsNamespace() {
+	if f.createsNamespace() {
 		needed = append(needed, rule("", "namespaces", "get", "create", "delete"))
 	}
 
 	verbs := []string{"get", "list", "create", "update", "delete"}
 
-	if len(s.config.Networks.TenantNetworks) > 0 {
+	if len(f.config.Networks.TenantNetworks) > 0 {
 		needed = append(needed, rule(providercluster.NetworkAttachmentDefinition.Group, "network-attachment-definitions", verbs...))
 	}
 
-	if s.config.Isolation != nil && s.config.Isolation.Enabled {
+	if f.config.Isolation != nil && f.config.Isolation.Enabled {
 		needed = append(needed, rule("networking.k8s.io", "networkpolicies", verbs...))
 	}
 
@@ -57,18 +57,18 @@ func (s *shoot) permissions() []rbacv1.PolicyRule {
 // checkPermissions returns a fault if the account lacks permissions of the shoot. It reads all rules with one
 // request, and reviews those permissions that the rules lack: the rules are incomplete if the API server has
 // an authorizer other than RBAC, and empty if the account may not read them.
-func (s *shoot) checkPermissions(ctx context.Context) ([]fault, error) {
-	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: s.namespace}}
-	if err := s.provider.Create(ctx, review); err != nil && !apierrors.IsForbidden(err) {
+func (f *flow) checkPermissions(ctx context.Context) ([]fault, error) {
+	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: f.namespace}}
+	if err := f.provider.Create(ctx, review); err != nil && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("read the permissions of the account: %w", err)
 	}
 
-	_, uncovered := rbacvalidation.Covers(policyRules(review.Status.ResourceRules), s.permissions())
+	_, uncovered := rbacvalidation.Covers(policyRules(review.Status.ResourceRules), f.permissions())
 
 	var missing []string
 
 	for _, r := range uncovered {
-		allowed, err := s.isAllowed(ctx, r)
+		allowed, err := f.isAllowed(ctx, r)
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +84,7 @@ func (s *shoot) checkPermissions(ctx context.Context) ([]fault, error) {
 
 	return []fault{{gardencorev1beta1.ErrorInfraUnauthorized, credentialsPath(), fmt.Sprintf(
 		"the account of the kubeconfig may not %s in namespace %s of the provider cluster; apply extension/kubernetes/provider-namespace, or extension/kubernetes/namespace-per-shoot for namespace.create",
-		strings.Join(missing, ", "), s.namespace)}}, nil
+		strings.Join(missing, ", "), f.namespace)}}, nil
 }
 
 func policyRules(rules []authorizationv1.ResourceRule) []rbacv1.PolicyRule {
@@ -97,17 +97,17 @@ func policyRules(rules []authorizationv1.ResourceRule) []rbacv1.PolicyRule {
 }
 
 // isAllowed reviews a rule with one verb and one resource.
-func (s *shoot) isAllowed(ctx context.Context, r rbacv1.PolicyRule) (bool, error) {
+func (f *flow) isAllowed(ctx context.Context, r rbacv1.PolicyRule) (bool, error) {
 	resource, subresource, _ := strings.Cut(r.Resources[0], "/")
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-		Namespace:   s.namespace,
+		Namespace:   f.namespace,
 		Verb:        r.Verbs[0],
 		Group:       r.APIGroups[0],
 		Resource:    resource,
 		Subresource: subresource,
 	}}}
 
-	if err := s.provider.Create(ctx, review); err != nil {
+	if err := f.provider.Create(ctx, review); err != nil {
 		return false, fmt.Errorf("review the permissions of the account: %w", err)
 	}
 

@@ -27,7 +27,7 @@ type running struct {
 	// hasClasses is set if the shoot has MachineClasses.
 	hasClasses            bool
 	storageClasses, zones sets.Set[string]
-	// replicas are the wanted machines of the pools, by name.
+	// replicas are the desired machines of the pools, by name.
 	replicas map[string]int32
 }
 

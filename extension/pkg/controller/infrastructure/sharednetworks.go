@@ -19,15 +19,15 @@ import (
 // sharedNetwork reads a network that other shoots may use too. Machines that use a network keep it if it was deleted,
 // or is no longer offered: the health check reports it. A network of another shoot is always refused, and a deleted
 // one if its checksum is not known: without it, all machines would be replaced.
-func (s *shoot) sharedNetwork(ctx context.Context, shared api.SharedNetwork, i int, r *running) (api.NetworkStatus, error) {
-	key := s.keyOf(shared)
-	known, recorded := s.known[key.String()]
+func (f *flow) sharedNetwork(ctx context.Context, shared api.SharedNetwork, i int, r *running) (api.NetworkStatus, error) {
+	key := f.keyOf(shared)
+	known, recorded := f.known[key.String()]
 
-	if !recorded && !r.unrecorded && !validation.Offers(s.offered, shared, s.namespace) {
+	if !recorded && !r.unrecorded && !validation.Offers(f.profile.SharedNetworks, shared, f.namespace) {
 		return api.NetworkStatus{}, errorOf([]fault{notOffered(shared, i)})
 	}
 
-	network, foreign, err := s.readShared(ctx, key)
+	network, foreign, err := f.readShared(ctx, key)
 	if err != nil {
 		return api.NetworkStatus{}, fmt.Errorf("%s: get NetworkAttachmentDefinition %s: %w", sharedPath(i), key, err)
 	}
@@ -39,37 +39,37 @@ func (s *shoot) sharedNetwork(ctx context.Context, shared api.SharedNetwork, i i
 		return api.NetworkStatus{}, errorOf([]fault{unusable(key, i)})
 	case network == nil:
 		status.SHA = known.SHA
-		s.found = append(s.found, known)
+		f.found = append(f.found, known)
 	default:
-		status.SHA = s.checksumOf(key.String(), configOf(network))
+		status.SHA = f.checksumOf(key.String(), configOf(network))
 	}
 
 	return status, nil
 }
 
 // checkSharedNetworks returns a fault for each shared network that the shoot could not use if it were new.
-func (s *shoot) checkSharedNetworks(ctx context.Context) []fault {
+func (f *flow) checkSharedNetworks(ctx context.Context) []fault {
 	var faults []fault
 
-	for i, shared := range s.config.Networks.SharedNetworks {
-		if !validation.Offers(s.offered, shared, s.namespace) {
+	for i, shared := range f.config.Networks.SharedNetworks {
+		if !validation.Offers(f.profile.SharedNetworks, shared, f.namespace) {
 			faults = append(faults, notOffered(shared, i))
 
 			continue
 		}
 
-		if network, foreign, err := s.readShared(ctx, s.keyOf(shared)); s.note(err) == nil && (network == nil || foreign) {
-			faults = append(faults, unusable(s.keyOf(shared), i))
+		if network, foreign, err := f.readShared(ctx, f.keyOf(shared)); f.note(err) == nil && (network == nil || foreign) {
+			faults = append(faults, unusable(f.keyOf(shared), i))
 		}
 	}
 
 	return faults
 }
 
-func (s *shoot) keyOf(shared api.SharedNetwork) client.ObjectKey {
+func (f *flow) keyOf(shared api.SharedNetwork) client.ObjectKey {
 	key := client.ObjectKey{Namespace: shared.Namespace, Name: shared.Name}
 	if key.Namespace == "" {
-		key.Namespace = s.namespace
+		key.Namespace = f.namespace
 	}
 
 	return key
@@ -93,41 +93,41 @@ func unusable(key client.ObjectKey, i int) fault {
 
 // readShared reads a network, and whether it belongs to another shoot. It returns nil for a network that does not
 // exist, or that the account may not read.
-func (s *shoot) readShared(ctx context.Context, key client.ObjectKey) (network *unstructured.Unstructured, foreign bool, _ error) {
+func (f *flow) readShared(ctx context.Context, key client.ObjectKey) (network *unstructured.Unstructured, foreign bool, _ error) {
 	network = networkAttachmentDefinition()
 
-	err := s.provider.Get(ctx, key, network)
+	err := f.provider.Get(ctx, key, network)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return nil, false, nil
 	}
 
-	if err != nil || s.isForeign(network) {
+	if err != nil || f.isForeign(network) {
 		return network, err == nil, err
 	}
 
-	foreign, err = s.inForeignNamespace(ctx, key.Namespace)
+	foreign, err = f.inForeignNamespace(ctx, key.Namespace)
 
 	return network, foreign, err
 }
 
 // isForeign reports whether an object is labelled for another shoot.
-func (s *shoot) isForeign(object client.Object) bool {
-	return object.GetLabels()[kubevirt.LabelShoot] != "" && !s.owner.Owns(object)
+func (f *flow) isForeign(object client.Object) bool {
+	return object.GetLabels()[kubevirt.LabelShoot] != "" && !f.owner.Owns(object)
 }
 
 // inForeignNamespace reports whether a namespace was created for another shoot. Only accounts that create
 // namespaces may read networks in them.
-func (s *shoot) inForeignNamespace(ctx context.Context, name string) (bool, error) {
-	if !s.createsNamespace() || name == s.namespace {
+func (f *flow) inForeignNamespace(ctx context.Context, name string) (bool, error) {
+	if !f.createsNamespace() || name == f.namespace {
 		return false, nil
 	}
 
 	namespace := &corev1.Namespace{}
 
-	err := s.provider.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	err := f.provider.Get(ctx, client.ObjectKey{Name: name}, namespace)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return false, nil
 	}
 
-	return err == nil && s.isForeign(namespace), err
+	return err == nil && f.isForeign(namespace), err
 }

@@ -3,11 +3,10 @@ package infrastructure
 import (
 	"context"
 
-	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
@@ -34,44 +33,38 @@ func (a *actuator) recordWrite(ctx context.Context, infra *extensionsv1alpha1.In
 
 // updateStatus writes the status, if it differs.
 func (a *actuator) updateStatus(
-	ctx context.Context, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
-	wanted *api.InfrastructureStatus, wantedState *api.InfrastructureState,
+	ctx context.Context, infra *extensionsv1alpha1.Infrastructure, f *flow, shoot *gardencorev1beta1.Networking,
+	status *api.InfrastructureStatus, state *api.InfrastructureState,
 ) error {
-	existing := &api.InfrastructureStatus{}
-	existingState := &api.InfrastructureState{}
-	unreadable := append(api.Decode(infra.Status.ProviderStatus, field.NewPath("status", "providerStatus"), existing),
-		api.Decode(infra.Status.State, field.NewPath("status", "state"), existingState)...)
-	networking := networkingOf(infra, cluster)
+	networking := networkingOf(&f.config, shoot)
 
-	if len(unreadable) == 0 && equality.Semantic.DeepEqual(existing, wanted) && equality.Semantic.DeepEqual(existingState, wantedState) &&
+	if !f.unreadable && equality.Semantic.DeepEqual(&f.status, status) && equality.Semantic.DeepEqual(&f.state, state) &&
 		equality.Semantic.DeepEqual(infra.Status.Networking, networking) {
 		return nil
 	}
 
 	before := infra.DeepCopy()
-	infra.Status.ProviderStatus = &runtime.RawExtension{Object: wanted}
+	infra.Status.ProviderStatus = &runtime.RawExtension{Object: status}
 	infra.Status.Networking = networking
-	infra.Status.State = &runtime.RawExtension{Object: wantedState}
+	infra.Status.State = &runtime.RawExtension{Object: state}
 
 	return a.seed.Status().Patch(ctx, infra, client.MergeFrom(before))
 }
 
 // networkingOf returns the networks of the shoot. The nodes' network is that of the default tenant
 // network's subnets; without them, it is spec.networking.nodes of the Shoot.
-func networkingOf(infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster) *extensionsv1alpha1.InfrastructureStatusNetworking {
-	networking := &extensionsv1alpha1.InfrastructureStatusNetworking{Nodes: defaultSubnets(infra)}
-
-	given := cluster.Shoot.Spec.Networking
-	if given == nil {
+func networkingOf(config *api.InfrastructureConfig, shoot *gardencorev1beta1.Networking) *extensionsv1alpha1.InfrastructureStatusNetworking {
+	networking := &extensionsv1alpha1.InfrastructureStatusNetworking{Nodes: validation.DefaultSubnets(config)}
+	if shoot == nil {
 		return networking
 	}
 
 	if len(networking.Nodes) == 0 {
-		networking.Nodes = oneOf(given.Nodes)
+		networking.Nodes = oneOf(shoot.Nodes)
 	}
 
-	networking.Pods = oneOf(given.Pods)
-	networking.Services = oneOf(given.Services)
+	networking.Pods = oneOf(shoot.Pods)
+	networking.Services = oneOf(shoot.Services)
 
 	return networking
 }
@@ -82,12 +75,4 @@ func oneOf(cidr *string) []string {
 	}
 
 	return []string{*cidr}
-}
-
-// defaultSubnets returns the subnets of the default tenant network; nil if there is none.
-func defaultSubnets(infra *extensionsv1alpha1.Infrastructure) []string {
-	config := &api.InfrastructureConfig{}
-	_ = api.Decode(infra.Spec.ProviderConfig, configPath(), config) // Reconcile reports errors.
-
-	return validation.DefaultSubnets(config)
 }

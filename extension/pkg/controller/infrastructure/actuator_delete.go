@@ -33,13 +33,13 @@ const attemptTimeout = time.Minute
 // extension recorded nothing before their first success: credentials that do not work wrote nothing.
 func (a *actuator) delete(ctx context.Context, log logr.Logger, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster) error {
 	if isRecorded(infra) {
-		return a.deleteObjects(ctx, infra, cluster, (*shoot).delete)
+		return a.deleteObjects(ctx, infra, cluster, (*flow).delete)
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 
-	err := a.deleteObjects(ctx, infra, cluster, (*shoot).delete)
+	err := a.deleteObjects(ctx, infra, cluster, (*flow).delete)
 	if unchanged := (*unchangedError)(nil); !providercluster.IsFailure(err) && !errors.As(err, &unchanged) {
 		return err
 	}
@@ -50,49 +50,49 @@ func (a *actuator) delete(ctx context.Context, log logr.Logger, infra *extension
 }
 
 func (a *actuator) deleteObjects(
-	ctx context.Context, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster, do func(*shoot, context.Context) error,
+	ctx context.Context, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster, do func(*flow, context.Context) error,
 ) error {
-	s, err := a.shootOf(ctx, infra, cluster)
+	f, err := a.newFlow(ctx, infra, cluster)
 	if err != nil {
 		return err
 	}
 
-	defer s.provider.Close()
+	defer f.provider.Close()
 
-	return do(s, ctx)
+	return do(f, ctx)
 }
 
-func (s *shoot) delete(ctx context.Context) error {
-	if err := s.deleteLoadBalancers(ctx); err != nil {
+func (f *flow) delete(ctx context.Context) error {
+	if err := f.deleteLoadBalancers(ctx); err != nil {
 		return err
 	}
 
-	if err := s.deleteUnusedNetworks(ctx); err != nil {
+	if err := f.deleteUnusedNetworks(ctx); err != nil {
 		return err
 	}
 
-	if err := s.deleteIsolation(ctx); err != nil {
+	if err := f.deleteIsolation(ctx); err != nil {
 		return err
 	}
 
-	return s.deleteNamespace(ctx)
+	return f.deleteNamespace(ctx)
 }
 
 // forceDelete continues after errors. The namespace is deleted with the virtual machines that remain.
-func (s *shoot) forceDelete(ctx context.Context) error {
-	return errors.Join(s.deleteLoadBalancers(ctx), s.deleteUnusedNetworks(ctx), s.deleteIsolation(ctx), s.deleteNamespace(ctx))
+func (f *flow) forceDelete(ctx context.Context) error {
+	return errors.Join(f.deleteLoadBalancers(ctx), f.deleteUnusedNetworks(ctx), f.deleteIsolation(ctx), f.deleteNamespace(ctx))
 }
 
 // deleteUnusedNetworks deletes the networks of a shoot whose Worker is gone. It returns an error if virtual
 // machines use them: nothing deletes these machines any more.
-func (s *shoot) deleteUnusedNetworks(ctx context.Context) error {
-	used, err := s.deleteNetworks(ctx, nil)
+func (f *flow) deleteUnusedNetworks(ctx context.Context) error {
+	used, err := f.deleteNetworks(ctx, nil)
 	if err != nil || len(used) == 0 {
 		return err
 	}
 
 	return fmt.Errorf("virtual machines of the shoot in namespace %s of the provider cluster still use the networks %s; delete them",
-		s.namespace, providercluster.Names(used))
+		f.namespace, providercluster.Names(used))
 }
 
 // ForceDelete implements infrastructure.Actuator. It deletes what it can.
@@ -102,7 +102,7 @@ func (a *actuator) ForceDelete(
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 
-	if err := a.deleteObjects(ctx, infra, cluster, (*shoot).forceDelete); err != nil {
+	if err := a.deleteObjects(ctx, infra, cluster, (*flow).forceDelete); err != nil {
 		log.Info("Failed to delete objects in the provider cluster during forced deletion; they may remain", "label", kubevirt.LabelShoot+"="+cluster.Shoot.Status.TechnicalID, "reason", err.Error())
 	}
 

@@ -1,0 +1,40 @@
+package infrastructure
+
+import (
+	"context"
+
+	"github.com/gardener/gardener/extensions/pkg/controller/infrastructure"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/errorcodes"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
+)
+
+// AddOptions configure the controller.
+type AddOptions struct {
+	// Controller are the options of controller-runtime.
+	Controller controller.Options
+	// IgnoreOperationAnnotation reconciles each change, even without gardenlet's operation annotation.
+	IgnoreOperationAnnotation bool
+	// ExtensionClasses are the classes of Infrastructures that this process reconciles.
+	ExtensionClasses []extensionsv1alpha1.ExtensionClass
+	// NewProviderCluster creates the clients of provider clusters.
+	NewProviderCluster providercluster.Factory
+}
+
+// AddToManagerWithOptions adds the controller to a manager.
+func AddToManagerWithOptions(ctx context.Context, mgr manager.Manager, options AddOptions) error {
+	return infrastructure.Add(mgr, infrastructure.AddArgs{
+		Actuator:                  &actuator{seed: mgr.GetClient(), newProviderCluster: options.NewProviderCluster},
+		ConfigValidator:           &configValidator{seed: mgr.GetClient()},
+		ControllerOptions:         options.Controller,
+		Predicates:                infrastructure.DefaultPredicates(ctx, mgr, options.IgnoreOperationAnnotation),
+		Type:                      kubevirt.Type,
+		KnownCodes:                errorcodes.Known,
+		IgnoreOperationAnnotation: options.IgnoreOperationAnnotation,
+		ExtensionClasses:          options.ExtensionClasses,
+	})
+}
