@@ -15,29 +15,30 @@ import (
 
 // moved returns an error if other credentials of a Shoot point to another namespace. Whether the server
 // is that of the same cluster cannot be known: its address may change.
-func (v *shootValidator) moved(ctx context.Context, s *shoot) (field.ErrorList, error) {
-	binding, before := ptr.Deref(s.Spec.CredentialsBindingName, ""), ptr.Deref(s.before.Spec.CredentialsBindingName, "")
-	if binding == before || binding == "" || before == "" || createsNamespace(s.Shoot) {
+func (v *shootValidator) moved(ctx context.Context, c *validationContext) (field.ErrorList, error) {
+	binding := ptr.Deref(c.Spec.CredentialsBindingName, "")
+	oldBinding := ptr.Deref(c.old.Spec.CredentialsBindingName, "")
+	if binding == oldBinding || binding == "" || oldBinding == "" || c.createsNamespace() {
 		return nil, nil
 	}
 
-	namespace, err := v.namespaceOf(ctx, client.ObjectKey{Namespace: s.Namespace, Name: binding})
+	namespace, err := v.namespaceOf(ctx, client.ObjectKey{Namespace: c.Namespace, Name: binding})
 	if err != nil {
 		return nil, err
 	}
 
-	previous, err := v.namespaceOf(ctx, client.ObjectKey{Namespace: s.Namespace, Name: before})
+	oldNamespace, err := v.namespaceOf(ctx, client.ObjectKey{Namespace: c.Namespace, Name: oldBinding})
 	if client.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
 
-	if namespace == "" || previous == "" || namespace == previous {
+	if namespace == "" || oldNamespace == "" || namespace == oldNamespace {
 		return nil, nil
 	}
 
 	return field.ErrorList{field.Forbidden(field.NewPath("spec", "credentialsBindingName"), fmt.Sprintf(
 		"the kubeconfig of CredentialsBinding %s points to namespace %s, but the machines are in namespace %s, and cannot move; use credentials for this namespace",
-		binding, namespace, previous))}, nil
+		binding, namespace, oldNamespace))}, nil
 }
 
 // namespaceOf returns the namespace of the kubeconfig to which a CredentialsBinding refers; empty if the

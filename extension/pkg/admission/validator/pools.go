@@ -2,6 +2,7 @@ package validator
 
 import (
 	"context"
+	"slices"
 
 	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -14,13 +15,13 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/workerpool"
 )
 
-// pools returns the errors of the worker pools: those for which the Worker controller would generate no
+// validatePools returns the errors of the worker pools: those for which the Worker controller would generate no
 // MachineClass. It ends early if the context ends.
-func (s *shoot) pools(ctx context.Context, networks []api.NetworkStatus) field.ErrorList {
+func (c *validationContext) validatePools(ctx context.Context, networks []api.NetworkStatus) field.ErrorList {
 	zones := 0
 	size := 0
-	for i := range s.Spec.Provider.Workers {
-		zones += len(s.Spec.Provider.Workers[i].Zones)
+	for i := range c.Spec.Provider.Workers {
+		zones += len(c.Spec.Provider.Workers[i].Zones)
 	}
 
 	if errs := workerpool.CheckClasses(zones); len(errs) > 0 {
@@ -28,22 +29,22 @@ func (s *shoot) pools(ctx context.Context, networks []api.NetworkStatus) field.E
 	}
 
 	settings := &workerpool.Settings{
-		TechnicalID:   s.technicalID(),
-		Region:        s.Spec.Region,
+		TechnicalID:   c.technicalID(),
+		Region:        c.Spec.Region,
 		Networks:      networks,
-		Profile:       s.profile,
-		ProfileConfig: &api.CloudProfileConfig{},
-		ImagesInUse:   s.imagesInUse(),
+		Profile:       c.profile,
+		ProfileConfig: &c.profileConfig,
+		ImagesInUse:   c.imagesInUse(),
 	}
 
-	errs := api.Decode(s.profile.ProviderConfig, field.NewPath("CloudProfile", "spec", "providerConfig"), settings.ProfileConfig)
+	errs := slices.Clone(c.profileErrs)
 
-	for i := range s.Spec.Provider.Workers {
+	for i := range c.Spec.Provider.Workers {
 		if ctx.Err() != nil {
 			break // Validate reports it.
 		}
 
-		classes, found := poolErrors(settings, &s.Spec.Provider.Workers[i], provider().Child("workers").Index(i))
+		classes, found := validatePool(settings, &c.Spec.Provider.Workers[i], provider().Child("workers").Index(i))
 		errs, size = append(errs, found...), size+classes
 
 		if tooLarge := workerpool.CheckClassSize(size); len(tooLarge) > 0 {
@@ -54,9 +55,9 @@ func (s *shoot) pools(ctx context.Context, networks []api.NetworkStatus) field.E
 	return errs
 }
 
-// poolErrors returns the errors of a pool, and the size of its MachineClasses.
-func poolErrors(settings *workerpool.Settings, given *gardencorev1beta1.Worker, path *field.Path) (size int, _ field.ErrorList) {
-	pool, errs := settings.Pool(workerpool.FromWorker(given), path)
+// validatePool returns the errors of a pool, and the size of its MachineClasses.
+func validatePool(settings *workerpool.Settings, w *gardencorev1beta1.Worker, path *field.Path) (size int, _ field.ErrorList) {
+	pool, errs := settings.Pool(workerpool.FromWorker(w), path)
 	if pool.Type == nil || pool.Image == nil {
 		return 0, errs
 	}
@@ -79,15 +80,15 @@ func poolErrors(settings *workerpool.Settings, given *gardencorev1beta1.Worker, 
 // imagesInUse returns the images of an existing Shoot: it can use them even if they were removed from the
 // CloudProfile. Only the status of the Worker has their sources. Pools without a root volume have container
 // disks; they come first, since a pool with a root volume can have one, too.
-func (s *shoot) imagesInUse() []api.MachineImage {
-	if s.before == nil {
+func (c *validationContext) imagesInUse() []api.MachineImage {
+	if c.old == nil {
 		return nil
 	}
 
 	var disks, images []api.MachineImage
 
-	for i := range s.before.Spec.Provider.Workers {
-		w := &s.before.Spec.Provider.Workers[i]
+	for i := range c.old.Spec.Provider.Workers {
+		w := &c.old.Spec.Provider.Workers[i]
 
 		image := w.Machine.Image
 		if image == nil {
@@ -96,7 +97,7 @@ func (s *shoot) imagesInUse() []api.MachineImage {
 
 		used := api.MachineImage{Name: image.Name, Version: ptr.Deref(image.Version, ""), Architecture: w.Machine.Architecture}
 
-		if w.Volume == nil && !hasStorage(s.profile, w.Machine.Type) {
+		if w.Volume == nil && !hasStorage(c.profile, w.Machine.Type) {
 			used.Source = &api.ImageSource{ContainerDisk: &kubevirtv1.ContainerDiskSource{Image: "in-use.example.com/image"}}
 			disks = append(disks, used)
 		} else {

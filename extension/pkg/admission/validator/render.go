@@ -23,41 +23,39 @@ import (
 // MachineClasses of its pools with the Secrets of their user data. garden contains the Shoot's
 // CloudProfile and CredentialsBinding. The ProviderSpecs are those that the Worker controller would
 // generate, except for the tenant networks, which do not exist before the Shoot.
-func MachineClasses(ctx context.Context, garden client.Reader, given *gardencorev1beta1.Shoot) ([]client.Object, error) {
+func MachineClasses(ctx context.Context, garden client.Reader, shoot *gardencorev1beta1.Shoot) ([]client.Object, error) {
 	v := &shootValidator{garden: garden}
 
-	if err := v.Validate(ctx, given, nil); err != nil {
+	if err := v.Validate(ctx, shoot, nil); err != nil {
 		return nil, err
 	}
 
-	credentials, err := credentialsOf(ctx, garden, given)
+	credentials, err := credentialsOf(ctx, garden, shoot)
 	if err != nil {
 		return nil, err
 	}
 
-	s, err := v.resolve(ctx, given)
+	c, err := v.resolve(ctx, shoot)
 	if err != nil {
 		return nil, err
 	}
 
-	config := &api.CloudProfileConfig{}
-	if errs := append(profileErrors(s.profile), api.Decode(s.profile.ProviderConfig, configPath(), config)...); len(errs) > 0 {
+	if errs := profileErrors(c.profile); len(errs) > 0 {
 		return nil, fmt.Errorf("CloudProfile: %w", errs.ToAggregate())
 	}
 
-	infrastructure, _ := s.infrastructureConfig() // It has no errors.
 	settings := &workerpool.Settings{
-		TechnicalID:   s.technicalID(),
-		Region:        s.Spec.Region,
-		Networks:      sharedNetworks(infrastructure),
-		Profile:       s.profile,
-		ProfileConfig: config,
+		TechnicalID:   c.technicalID(),
+		Region:        c.Spec.Region,
+		Networks:      sharedNetworks(&c.infrastructureConfig),
+		Profile:       c.profile,
+		ProfileConfig: &c.profileConfig,
 	}
 
 	var objects []client.Object
 
-	for i := range given.Spec.Provider.Workers {
-		pool, errs := settings.Pool(workerpool.FromWorker(&given.Spec.Provider.Workers[i]), provider().Child("workers").Index(i))
+	for i := range shoot.Spec.Provider.Workers {
+		pool, errs := settings.Pool(workerpool.FromWorker(&shoot.Spec.Provider.Workers[i]), provider().Child("workers").Index(i))
 		if len(errs) > 0 {
 			return nil, errs.ToAggregate()
 		}
@@ -76,14 +74,14 @@ func MachineClasses(ctx context.Context, garden client.Reader, given *gardencore
 }
 
 // credentialsOf returns the Secret to which the Shoot's CredentialsBinding refers.
-func credentialsOf(ctx context.Context, garden client.Reader, given *gardencorev1beta1.Shoot) (*corev1.SecretReference, error) {
+func credentialsOf(ctx context.Context, garden client.Reader, shoot *gardencorev1beta1.Shoot) (*corev1.SecretReference, error) {
 	path := field.NewPath("spec", "credentialsBindingName")
-	if given.Spec.CredentialsBindingName == nil {
+	if shoot.Spec.CredentialsBindingName == nil {
 		return nil, field.Required(path, "set the CredentialsBinding with the credentials for the provider cluster")
 	}
 
 	binding := &securityv1alpha1.CredentialsBinding{}
-	if err := garden.Get(ctx, client.ObjectKey{Namespace: given.Namespace, Name: *given.Spec.CredentialsBindingName}, binding); err != nil {
+	if err := garden.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *shoot.Spec.CredentialsBindingName}, binding); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 

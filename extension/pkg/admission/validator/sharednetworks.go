@@ -7,17 +7,10 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/validation"
 )
 
-// sharedNetworks returns the errors of shared networks that the CloudProfile does not offer. The controller checks
-// those in the namespace of the machines, which admission does not know.
-func (s *shoot) sharedNetworks(config *api.InfrastructureConfig) field.ErrorList {
-	if config == nil {
-		return nil
-	}
-
-	profile := &api.CloudProfileConfig{}
-	_ = api.Decode(s.profile.ProviderConfig, nil, profile) // The validator of the CloudProfile reports errors.
-
-	return validation.SharedNetworks(config.Networks.SharedNetworks, profile.SharedNetworks, provider().Child("infrastructureConfig", "networks", "sharedNetworks"))
+// validateSharedNetworks returns the errors of shared networks that the CloudProfile does not offer. The controller
+// checks those in the namespace of the machines, which admission does not know.
+func (c *validationContext) validateSharedNetworks() field.ErrorList {
+	return validation.SharedNetworks(c.infrastructureConfig.Networks.SharedNetworks, c.profileConfig.SharedNetworks, infrastructurePath().Child("networks", "sharedNetworks"))
 }
 
 // noNetworks refuses the shared networks of a NamespacedCloudProfile: a project must not offer networks to itself.

@@ -31,17 +31,17 @@ var _ extensionswebhook.Validator = (*shootValidator)(nil)
 // Validate implements extensionswebhook.Validator. In an update, it reports only errors that the change
 // introduces.
 func (v *shootValidator) Validate(ctx context.Context, newObj, oldObj client.Object) error {
-	given, ok := newObj.(*gardencorev1beta1.Shoot)
+	shoot, ok := newObj.(*gardencorev1beta1.Shoot)
 	if !ok {
 		return fmt.Errorf("unexpected type %T", newObj)
 	}
 
-	before, _ := oldObj.(*gardencorev1beta1.Shoot)
-	if given.DeletionTimestamp != nil || v1beta1helper.IsWorkerless(given) || before != nil && equality.Semantic.DeepEqual(given.Spec, before.Spec) {
+	oldShoot, _ := oldObj.(*gardencorev1beta1.Shoot)
+	if shoot.DeletionTimestamp != nil || v1beta1helper.IsWorkerless(shoot) || oldShoot != nil && equality.Semantic.DeepEqual(shoot.Spec, oldShoot.Spec) {
 		return nil
 	}
 
-	errs, err := v.errorsOf(ctx, given, before)
+	errs, err := v.errorsOf(ctx, shoot, oldShoot)
 	if err != nil {
 		return err
 	}
@@ -54,28 +54,28 @@ func (v *shootValidator) Validate(ctx context.Context, newObj, oldObj client.Obj
 }
 
 // errorsOf returns the errors of a new Shoot, or those that a change introduces.
-func (v *shootValidator) errorsOf(ctx context.Context, given, before *gardencorev1beta1.Shoot) (field.ErrorList, error) {
-	after, err := v.resolve(ctx, given)
+func (v *shootValidator) errorsOf(ctx context.Context, shoot, oldShoot *gardencorev1beta1.Shoot) (field.ErrorList, error) {
+	c, err := v.resolve(ctx, shoot)
 	if err != nil {
 		return nil, err
 	}
 
-	if before == nil {
-		return after.errors(ctx), nil
+	if oldShoot == nil {
+		return c.errors(ctx), nil
 	}
 
-	previous, err := v.resolve(ctx, before)
+	old, err := v.resolve(ctx, oldShoot)
 	if err != nil {
-		previous = &shoot{Shoot: before, profile: after.profile} // Its CloudProfile is gone.
+		old = newValidationContext(oldShoot, c.profile) // Its CloudProfile is gone.
 	}
 
 	// Both have the same images in use, so that what is assumed about them is no new error.
-	after.before = before
-	previous.before = before
+	c.old = old
+	old.old = old
 
-	errs := append(introduced(after.errors(ctx), previous.errors(ctx)), after.immutable()...)
+	errs := append(introduced(c.errors(ctx), old.errors(ctx)), c.immutable()...)
 
-	moved, err := v.moved(ctx, after)
+	moved, err := v.moved(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -83,66 +83,80 @@ func (v *shootValidator) errorsOf(ctx context.Context, given, before *gardencore
 	return append(errs, moved...), nil
 }
 
-// shoot is a Shoot with its CloudProfile.
-type shoot struct {
+// validationContext is a Shoot with its CloudProfile, and their decoded configurations.
+type validationContext struct {
 	*gardencorev1beta1.Shoot
 
 	profile *gardencorev1beta1.CloudProfileSpec
-	// before is the Shoot before the change; nil for a new one.
-	before *gardencorev1beta1.Shoot
+	// old is the Shoot before the change; nil for a new one.
+	old *validationContext
+
+	infrastructureConfig api.InfrastructureConfig
+	profileConfig        api.CloudProfileConfig
+	// infrastructureErrs and profileErrs are the errors of decoding them.
+	infrastructureErrs, profileErrs field.ErrorList
 }
 
-func (v *shootValidator) resolve(ctx context.Context, given *gardencorev1beta1.Shoot) (*shoot, error) {
-	profile, err := gardenerutils.GetCloudProfile(ctx, v.garden, given)
+func (v *shootValidator) resolve(ctx context.Context, shoot *gardencorev1beta1.Shoot) (*validationContext, error) {
+	profile, err := gardenerutils.GetCloudProfile(ctx, v.garden, shoot)
 	if err != nil {
 		return nil, fmt.Errorf("spec.cloudProfile: use an existing CloudProfile or NamespacedCloudProfile: %w", err)
 	}
 
-	return &shoot{Shoot: given, profile: &profile.Spec}, nil
+	return newValidationContext(shoot, &profile.Spec), nil
+}
+
+func newValidationContext(shoot *gardencorev1beta1.Shoot, profile *gardencorev1beta1.CloudProfileSpec) *validationContext {
+	c := &validationContext{Shoot: shoot, profile: profile}
+	c.infrastructureErrs = api.Decode(shoot.Spec.Provider.InfrastructureConfig, infrastructurePath(), &c.infrastructureConfig)
+	c.profileErrs = api.Decode(profile.ProviderConfig, field.NewPath("CloudProfile", "spec", "providerConfig"), &c.profileConfig)
+
+	return c
 }
 
 // provider is the path of the parts that only this extension knows.
 func provider() *field.Path { return field.NewPath("spec", "provider") }
 
-// errors returns the errors of the whole Shoot. It ends early if the context ends.
-func (s *shoot) errors(ctx context.Context) field.ErrorList {
-	config, errs := s.infrastructureConfig()
-	errs = append(errs, s.sharedNetworks(config)...)
-	errs = append(errs, api.Decode(s.Spec.Provider.ControlPlaneConfig, provider().Child("controlPlaneConfig"), &api.ControlPlaneConfig{})...)
+func infrastructurePath() *field.Path { return provider().Child("infrastructureConfig") }
 
-	return append(errs, s.pools(ctx, s.networks(config))...)
+// errors returns the errors of the whole Shoot. It ends early if the context ends.
+func (c *validationContext) errors(ctx context.Context) field.ErrorList {
+	errs, valid := c.validateInfrastructureConfig()
+
+	var networks []api.NetworkStatus
+	if valid {
+		networks = c.networks()
+		errs = append(errs, c.validateSharedNetworks()...)
+	}
+
+	errs = append(errs, api.Decode(c.Spec.Provider.ControlPlaneConfig, provider().Child("controlPlaneConfig"), &api.ControlPlaneConfig{})...)
+
+	return append(errs, c.validatePools(ctx, networks)...)
 }
 
-// infrastructureConfig returns the configuration of the networks; nil if it has errors.
-func (s *shoot) infrastructureConfig() (*api.InfrastructureConfig, field.ErrorList) {
-	config := &api.InfrastructureConfig{}
-	path := provider().Child("infrastructureConfig")
-
-	errs := append(api.Decode(s.Spec.Provider.InfrastructureConfig, path, config), s.networkCount(config, path)...)
+// validateInfrastructureConfig returns the errors of the configuration of the networks, and of the Shoot's networks
+// with it. valid is set if the configuration has no errors.
+func (c *validationContext) validateInfrastructureConfig() (errs field.ErrorList, valid bool) {
+	errs = slices.Concat(c.infrastructureErrs, c.validateNetworkCount())
 	if len(errs) == 0 {
-		errs = validation.InfrastructureConfig(config, path)
+		errs = validation.InfrastructureConfig(&c.infrastructureConfig, infrastructurePath())
 	}
 
 	if len(errs) > 0 {
-		return nil, errs
+		return errs, false
 	}
 
-	return config, validation.Networking(s.Spec.Networking, config)
+	return validation.Networking(c.Spec.Networking, &c.infrastructureConfig), true
 }
 
-// networkCount returns an error if machines would have too many interfaces. Machines of the Shoot before the change
-// may have too many: it must not add any.
-func (s *shoot) networkCount(config *api.InfrastructureConfig, path *field.Path) field.ErrorList {
-	if s.before != nil {
-		before := &api.InfrastructureConfig{}
-		_ = api.Decode(s.before.Spec.Provider.InfrastructureConfig, nil, before) // introduced compares the errors.
-
-		if countOf(config) <= countOf(before) {
-			return nil
-		}
+// validateNetworkCount returns an error if machines would have too many interfaces. Machines of the Shoot before the
+// change may have too many: it must not add any.
+func (c *validationContext) validateNetworkCount() field.ErrorList {
+	if c.old != nil && countOf(&c.infrastructureConfig) <= countOf(&c.old.infrastructureConfig) {
+		return nil
 	}
 
-	return validation.NetworkCount(config, path)
+	return validation.NetworkCount(&c.infrastructureConfig, infrastructurePath())
 }
 
 func countOf(config *api.InfrastructureConfig) int {
@@ -151,8 +165,9 @@ func countOf(config *api.InfrastructureConfig) int {
 
 // networks returns the networks of the machines as the Infrastructure will report them, except for the
 // namespace, which only the credentials have. It returns none if there are too many: each class would have them.
-func (s *shoot) networks(config *api.InfrastructureConfig) []api.NetworkStatus {
-	if config == nil || len(validation.NetworkCount(config, nil)) > 0 {
+func (c *validationContext) networks() []api.NetworkStatus {
+	config := &c.infrastructureConfig
+	if len(validation.NetworkCount(config, nil)) > 0 {
 		return nil
 	}
 
@@ -160,7 +175,7 @@ func (s *shoot) networks(config *api.InfrastructureConfig) []api.NetworkStatus {
 
 	var networks []api.NetworkStatus
 	for _, n := range config.Networks.TenantNetworks {
-		networks = append(networks, api.NetworkStatus{Name: namespace + "/" + s.technicalID() + "-" + n.Name, Default: n.Default, Attachment: n.Attachment})
+		networks = append(networks, api.NetworkStatus{Name: namespace + "/" + c.technicalID() + "-" + n.Name, Default: n.Default, Attachment: n.Attachment})
 	}
 
 	for _, n := range config.Networks.SharedNetworks {
@@ -172,51 +187,51 @@ func (s *shoot) networks(config *api.InfrastructureConfig) []api.NetworkStatus {
 
 // technicalID returns the technical ID of the Shoot, or any other for a new Shoot, which does not have one
 // yet: Gardener bounds its length.
-func (s *shoot) technicalID() string { return cmp.Or(s.Status.TechnicalID, anyTechnicalID) }
+func (c *validationContext) technicalID() string { return cmp.Or(c.Status.TechnicalID, anyTechnicalID) }
 
 const anyTechnicalID = "shoot--project--name"
 
 // immutable returns the errors of changes that the controllers could not make.
-func (s *shoot) immutable() field.ErrorList {
+func (c *validationContext) immutable() field.ErrorList {
 	var errs field.ErrorList
 
-	if createsNamespace(s.Shoot) != createsNamespace(s.before) {
-		errs = append(errs, field.Forbidden(provider().Child("infrastructureConfig", "namespace", "create"),
+	if c.createsNamespace() != c.old.createsNamespace() {
+		errs = append(errs, field.Forbidden(infrastructurePath().Child("namespace", "create"),
 			"machines cannot move to another namespace: restore the previous value, or create another Shoot"))
 	}
 
-	before := map[string]*gardencorev1beta1.Worker{}
-	for i := range s.before.Spec.Provider.Workers {
-		before[s.before.Spec.Provider.Workers[i].Name] = &s.before.Spec.Provider.Workers[i]
+	oldWorkers := map[string]*gardencorev1beta1.Worker{}
+	for i := range c.old.Spec.Provider.Workers {
+		oldWorkers[c.old.Spec.Provider.Workers[i].Name] = &c.old.Spec.Provider.Workers[i]
 	}
 
-	for i := range s.Spec.Provider.Workers {
-		w := &s.Spec.Provider.Workers[i]
-		if previous := before[w.Name]; previous != nil && v1beta1helper.IsUpdateStrategyInPlace(w.UpdateStrategy) {
-			errs = append(errs, inPlace(w, previous, provider().Child("workers").Index(i))...)
+	for i := range c.Spec.Provider.Workers {
+		w := &c.Spec.Provider.Workers[i]
+		if old := oldWorkers[w.Name]; old != nil && v1beta1helper.IsUpdateStrategyInPlace(w.UpdateStrategy) {
+			errs = append(errs, validateInPlaceUpdate(w, old, provider().Child("workers").Index(i))...)
 		}
 	}
 
 	return errs
 }
 
-// inPlace returns the errors of changes of a pool with in-place updates that its machines would not get:
+// validateInPlaceUpdate returns the errors of changes of a pool with in-place updates that its machines would not get:
 // they are never replaced, while new machines and the labels of all Nodes would have the new settings.
-func inPlace(w, before *gardencorev1beta1.Worker, path *field.Path) field.ErrorList {
+func validateInPlaceUpdate(w, old *gardencorev1beta1.Worker, path *field.Path) field.ErrorList {
 	const remedy = "machines with in-place updates are not replaced: restore the previous value, or add another pool"
 
 	var errs field.ErrorList
 
 	// The classes of a pool are numbered by its zones.
-	if len(w.Zones) < len(before.Zones) || !slices.Equal(w.Zones[:len(before.Zones)], before.Zones) {
+	if len(w.Zones) < len(old.Zones) || !slices.Equal(w.Zones[:len(old.Zones)], old.Zones) {
 		errs = append(errs, field.Forbidden(path.Child("zones"), "zones can only be added at the end; "+remedy))
 	}
 
-	if !equalJSON(w.ProviderConfig, before.ProviderConfig) {
+	if !equalJSON(w.ProviderConfig, old.ProviderConfig) {
 		errs = append(errs, field.Forbidden(path.Child("providerConfig"), remedy))
 	}
 
-	if !equality.Semantic.DeepEqual(w.DataVolumes, before.DataVolumes) {
+	if !equality.Semantic.DeepEqual(w.DataVolumes, old.DataVolumes) {
 		errs = append(errs, field.Forbidden(path.Child("dataVolumes"), remedy))
 	}
 
@@ -235,10 +250,7 @@ func equalJSON(a, b *runtime.RawExtension) bool {
 	return reflect.DeepEqual(parsed, other)
 }
 
-// createsNamespace reports whether a Shoot has a namespace of its own in the provider cluster.
-func createsNamespace(s *gardencorev1beta1.Shoot) bool {
-	config := &api.InfrastructureConfig{}
-	_ = api.Decode(s.Spec.Provider.InfrastructureConfig, nil, config) // infrastructureConfig reports errors.
-
-	return config.Namespace != nil && config.Namespace.Create
+// createsNamespace reports whether the Shoot has a namespace of its own in the provider cluster.
+func (c *validationContext) createsNamespace() bool {
+	return c.infrastructureConfig.Namespace != nil && c.infrastructureConfig.Namespace.Create
 }

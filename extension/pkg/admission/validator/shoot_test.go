@@ -256,10 +256,10 @@ func TestShootValidator_ContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 
-	s := &shoot{Shoot: shootWith(t, 300, 3, 1, repeated(10, `"k%d":0`)), profile: &exampleProfile(t).Spec}
-	require.Empty(t, s.errors(ctx), "no pool is validated")
+	c := newValidationContext(shootWith(t, 300, 3, 1, repeated(10, `"k%d":0`)), &exampleProfile(t).Spec)
+	require.Empty(t, c.errors(ctx), "no pool is validated")
 
-	err := (&shootValidator{garden: gardenWith(t, exampleProfile(t))}).Validate(ctx, s.Shoot, nil)
+	err := (&shootValidator{garden: gardenWith(t, exampleProfile(t))}).Validate(ctx, c.Shoot, nil)
 	require.ErrorIs(t, err, context.Canceled)
 }
 

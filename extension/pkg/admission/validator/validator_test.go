@@ -354,7 +354,7 @@ func FuzzShoot(f *testing.F) {
 			require.True(t, strings.HasPrefix(err.Field, "spec."), err.Error())
 		}
 
-		for _, err := range (&shoot{Shoot: given, profile: &profile.Spec}).errors(t.Context()) {
+		for _, err := range newValidationContext(given, &profile.Spec).errors(t.Context()) {
 			require.True(t, strings.HasPrefix(err.Field, "spec.") || strings.HasPrefix(err.Field, "CloudProfile."), err.Error())
 		}
 	})
