@@ -132,7 +132,7 @@ func configErrors(kind string, raw *runtime.RawExtension) field.ErrorList {
 	case "InfrastructureConfig":
 		config := &api.InfrastructureConfig{}
 
-		return append(api.Decode(raw, path, config), validation.InfrastructureConfig(config, path)...)
+		return append(api.Decode(raw, path, config), validation.ValidateInfrastructureConfig(config, path)...)
 	case "ControlPlaneConfig":
 		return api.Decode(raw, path, &api.ControlPlaneConfig{})
 	case "WorkerConfig":
@@ -143,7 +143,7 @@ func configErrors(kind string, raw *runtime.RawExtension) field.ErrorList {
 			return errs
 		}
 
-		return append(profileErrors(config), validation.VolumeClasses(config.VolumeClasses, path.Child("volumeClasses"))...)
+		return append(profileErrors(config), validation.ValidateVolumeClasses(config.VolumeClasses, path.Child("volumeClasses"))...)
 	default:
 		return field.ErrorList{field.NotSupported(path.Child("kind"), kind, []string{"InfrastructureConfig", "ControlPlaneConfig", "WorkerConfig", "CloudProfileConfig"})}
 	}
@@ -161,7 +161,7 @@ func aPool() extensionsv1alpha1.WorkerPool {
 // poolErrors returns the errors for which there would be no MachineClass.
 func poolErrors(pool extensionsv1alpha1.WorkerPool, machineType api.MachineType, image api.ImageSource) field.ErrorList {
 	machineType.Name = pool.MachineType
-	shoot := &workerpool.Shoot{
+	shoot := &workerpool.Settings{
 		TechnicalID: "shoot--dev--name", Region: "region",
 		Profile: &gardencorev1beta1.CloudProfileSpec{MachineTypes: []gardencorev1beta1.MachineType{
 			{Name: pool.MachineType, CPU: resource.MustParse("2"), Memory: resource.MustParse("4Gi")},

@@ -41,7 +41,7 @@ func DecodeCreateMachine(
 	}
 
 	spec, errs := apivalidation.Decode(class.ProviderSpec.Raw, allowed)
-	if errs = append(errs, apivalidation.UserDataErrors(userData)...); len(errs) > 0 {
+	if errs = append(errs, apivalidation.ValidateUserData(userData)...); len(errs) > 0 {
 		return nil, spi.Errorf(spi.ErrInvalid, "%w", errs.ToAggregate())
 	}
 

@@ -132,7 +132,7 @@ func validateClass(m *manifests.Objects, class manifests.Class, allowed validati
 	validated.AddErrors(errs)
 
 	data := m.DataOf(class, &validated)
-	validated.AddErrors(validation.UserDataErrors(data.Values[apiv1alpha1.SecretKeyUserData]))
+	validated.AddErrors(validation.ValidateUserData(data.Values[apiv1alpha1.SecretKeyUserData]))
 
 	// Otherwise the warnings would be about unintended values.
 	if len(errs) == 0 && len(parsed) == 0 {

@@ -14,16 +14,16 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// dataVolume validates a DataVolume by CDI's rules (pkg/apiserver/webhooks/datavolume-validate.go),
+// validateDataVolume validates a DataVolume by CDI's rules (pkg/apiserver/webhooks/datavolume-validate.go),
 // and refuses settings that CDI accepts but never completes. KubeVirt creates the DataVolume after
 // it has accepted the machine, so that an error of CDI would not be reported.
-func dataVolume(volume *v1alpha1.DataVolume, path *field.Path) field.ErrorList {
+func validateDataVolume(volume *v1alpha1.DataVolume, path *field.Path) field.ErrorList {
 	return slices.Concat(
-		origin(volume, path),
-		claim(volume, path),
-		population(&volume.DataVolumeSpec, path),
+		validateOrigin(volume, path),
+		validateClaim(volume, path),
+		validatePopulation(&volume.DataVolumeSpec, path),
 		apivalidation.ValidateAnnotations(volume.Annotations, path.Child("annotations")),
-		volumeAnnotations(volume.Annotations, path.Child("annotations")),
+		validateVolumeAnnotations(volume.Annotations, path.Child("annotations")),
 	)
 }
 
@@ -47,7 +47,7 @@ func claimOf(volume *v1alpha1.DataVolume, path *field.Path) (corev1.PersistentVo
 	}, path.Child("storage")
 }
 
-func claim(volume *v1alpha1.DataVolume, path *field.Path) field.ErrorList {
+func validateClaim(volume *v1alpha1.DataVolume, path *field.Path) field.ErrorList {
 	if volume.PVC == nil && volume.Storage == nil {
 		return field.ErrorList{field.Required(path.Child("storage"), "set storage (or pvc) with at least a size")}
 	}
@@ -60,14 +60,14 @@ func claim(volume *v1alpha1.DataVolume, path *field.Path) field.ErrorList {
 	mode := ptr.Deref(c.VolumeMode, corev1.PersistentVolumeFilesystem)
 
 	return slices.Concat(
-		accessModes(c.AccessModes, volume.PVC != nil, path.Child("accessModes")),
-		optionalName(ptr.Deref(c.StorageClassName, ""), path.Child("storageClassName")),
+		validateAccessModes(c.AccessModes, volume.PVC != nil, path.Child("accessModes")),
+		validateOptionalName(ptr.Deref(c.StorageClassName, ""), path.Child("storageClassName")),
 		metav1validation.ValidateLabelSelector(c.Selector, metav1validation.LabelSelectorValidationOptions{}, path.Child("selector")),
-		oneOf(path.Child("volumeMode"), mode, corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem),
+		validateOneOf(path.Child("volumeMode"), mode, corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem),
 		forbid(path.Child("volumeName"), c.VolumeName != "", "all machines of the class would claim the same PersistentVolume; remove it"),
 		forbid(path.Child("dataSource"), c.DataSource != nil, setByDriver+"use source or sourceRef of the volume"),
 		forbid(path.Child("dataSourceRef"), c.DataSourceRef != nil, setByDriver+"use source or sourceRef of the volume"),
-		size(c.Resources.Requests, volume.PVC != nil || !cloning(volume), path.Child("resources", "requests").Key(string(corev1.ResourceStorage))),
+		validateSize(c.Resources.Requests, volume.PVC != nil || !cloning(volume), path.Child("resources", "requests").Key(string(corev1.ResourceStorage))),
 	)
 }
 
@@ -78,12 +78,12 @@ func cloning(volume *v1alpha1.DataVolume) bool {
 	return s == (cdiv1beta1.DataVolumeSource{}) || s.PVC != nil || s.Snapshot != nil
 }
 
-// accessModes validates the access modes of a claim. CDI requires exactly one in a pvc.
-func accessModes(modes []corev1.PersistentVolumeAccessMode, pvc bool, path *field.Path) field.ErrorList {
+// validateAccessModes validates the access modes of a claim. CDI requires exactly one in a pvc.
+func validateAccessModes(modes []corev1.PersistentVolumeAccessMode, pvc bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	for i, mode := range modes {
-		errs = append(errs, oneOf(path.Index(i), mode,
+		errs = append(errs, validateOneOf(path.Index(i), mode,
 			corev1.ReadWriteOnce, corev1.ReadWriteMany, corev1.ReadOnlyMany, corev1.ReadWriteOncePod)...)
 	}
 
@@ -98,7 +98,7 @@ func accessModes(modes []corev1.PersistentVolumeAccessMode, pvc bool, path *fiel
 	)
 }
 
-func size(requests corev1.ResourceList, required bool, path *field.Path) field.ErrorList {
+func validateSize(requests corev1.ResourceList, required bool, path *field.Path) field.ErrorList {
 	given, found := requests[corev1.ResourceStorage]
 	minimum := resource.NewQuantity(1<<20, resource.BinarySI)
 
@@ -107,11 +107,11 @@ func size(requests corev1.ResourceList, required bool, path *field.Path) field.E
 		refuse(path, found && given.Cmp(*minimum) < 0, given.String(), "must be at least "+minimum.String())...)
 }
 
-// population validates the settings with which CDI's pods fill the volume.
-func population(spec *cdiv1beta1.DataVolumeSpec, path *field.Path) field.ErrorList {
+// validatePopulation validates the settings with which CDI's pods fill the volume.
+func validatePopulation(spec *cdiv1beta1.DataVolumeSpec, path *field.Path) field.ErrorList {
 	return slices.Concat(
-		optionalName(spec.PriorityClassName, path.Child("priorityClassName")),
-		optionalName(spec.ServiceAccountName, path.Child("serviceAccountName")),
+		validateOptionalName(spec.PriorityClassName, path.Child("priorityClassName")),
+		validateOptionalName(spec.ServiceAccountName, path.Child("serviceAccountName")),
 		refuse(path.Child("contentType"), spec.ContentType != "" && spec.ContentType != cdiv1beta1.DataVolumeKubeVirt, spec.ContentType,
 			"must be kubevirt; other content cannot be used as a disk"),
 		forbid(path.Child("checkpoints"), len(spec.Checkpoints) > 0 || spec.FinalCheckpoint,
@@ -119,9 +119,9 @@ func population(spec *cdiv1beta1.DataVolumeSpec, path *field.Path) field.ErrorLi
 	)
 }
 
-// volumeAnnotations refuses annotations that CDI copies to the claim, where CDI or the scheduler
+// validateVolumeAnnotations refuses annotations that CDI copies to the claim, where CDI or the scheduler
 // would mistake them for its own.
-func volumeAnnotations(annotations map[string]string, path *field.Path) field.ErrorList {
+func validateVolumeAnnotations(annotations map[string]string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	for _, a := range []struct{ key, effect string }{

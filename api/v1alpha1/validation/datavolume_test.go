@@ -54,7 +54,7 @@ func requireFaults(t *testing.T, raw []byte, want []string, reason string) {
 	require.ElementsMatch(t, want, got, "%s: %s: %v", reason, raw, errs)
 }
 
-func TestRootVolume(t *testing.T) {
+func TestValidateRootVolume(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -101,7 +101,7 @@ func TestRootVolume(t *testing.T) {
 	}
 }
 
-func TestTwoSchemes(t *testing.T) {
+func TestValidateSourceURL_TwoSchemes(t *testing.T) {
 	t.Parallel()
 
 	for root, want := range map[string]string{
@@ -116,7 +116,7 @@ func TestTwoSchemes(t *testing.T) {
 	}
 }
 
-func TestDataVolumeSources(t *testing.T) {
+func TestValidateSource(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -178,7 +178,7 @@ func TestDataVolumeSources(t *testing.T) {
 	}
 }
 
-func TestDataVolume(t *testing.T) {
+func TestValidateDataVolume(t *testing.T) {
 	t.Parallel()
 
 	const (
@@ -261,7 +261,7 @@ func TestDataVolume(t *testing.T) {
 	}
 }
 
-func TestVolumeSourceNames(t *testing.T) {
+func TestValidateVolumeSource(t *testing.T) {
 	t.Parallel()
 
 	raw := asJSON(t, `rootVolume: {source: {pvc: {name: image}}, storage: {}}

@@ -188,8 +188,8 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestErrorsAreBounded uses a file of another kind, which has an error in every line.
-func TestErrorsAreBounded(t *testing.T) {
+// TestDecode_MaxErrors uses a file of another kind, which has an error in every line.
+func TestDecode_MaxErrors(t *testing.T) {
 	t.Parallel()
 
 	const many = 20_000
@@ -199,7 +199,7 @@ func TestErrorsAreBounded(t *testing.T) {
 	require.Len(t, errs, 100)
 }
 
-func TestNetworks(t *testing.T) {
+func TestValidateNetworks(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {

@@ -15,54 +15,54 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/quantity"
 )
 
-// domain refuses settings of the template's domain that KubeVirt accepts in a VirtualMachine, but
+// validateDomain refuses settings of the template's domain that KubeVirt accepts in a VirtualMachine, but
 // refuses when it starts the VirtualMachine.
-func domain(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
+func validateDomain(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
 	d := &vmi.Domain
 	errs := slices.Concat(
-		cpu(d.CPU, path.Child("cpu")),
-		resources(d.Resources, path.Child("resources")),
-		hyperv(d.Features, path.Child("features")),
-		watchdog(vmi, path.Child("devices", "watchdog")),
+		validateCPU(d.CPU, path.Child("cpu")),
+		validateResources(d.Resources, path.Child("resources")),
+		validateHyperV(d.Features, path.Child("features")),
+		validateWatchdog(vmi, path.Child("devices", "watchdog")),
 	)
 
 	for i, gpu := range d.Devices.GPUs {
-		errs = append(errs, deviceName(gpu.DeviceName, path.Child("devices", "gpus").Index(i).Child("deviceName"))...)
+		errs = append(errs, validateDeviceName(gpu.DeviceName, path.Child("devices", "gpus").Index(i).Child("deviceName"))...)
 	}
 
 	for i, device := range d.Devices.HostDevices {
-		errs = append(errs, deviceName(device.DeviceName, path.Child("devices", "hostDevices").Index(i).Child("deviceName"))...)
+		errs = append(errs, validateDeviceName(device.DeviceName, path.Child("devices", "hostDevices").Index(i).Child("deviceName"))...)
 	}
 
 	return errs
 }
 
-// cpu validates the names that KubeVirt turns into labels, by which it selects nodes.
-func cpu(given *kubevirtv1.CPU, path *field.Path) field.ErrorList {
+// validateCPU validates the names that KubeVirt turns into labels, by which it selects nodes.
+func validateCPU(given *kubevirtv1.CPU, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	c := ptr.Deref(given, kubevirtv1.CPU{})
 	if c.Model != "" {
-		errs = labelPart(c.Model, path.Child("model"))
+		errs = validateLabelPart(c.Model, path.Child("model"))
 	}
 
 	for i, feature := range c.Features {
-		errs = append(errs, labelPart(feature.Name, path.Child("features").Index(i).Child("name"))...)
+		errs = append(errs, validateLabelPart(feature.Name, path.Child("features").Index(i).Child("name"))...)
 	}
 
 	return errs
 }
 
-func labelPart(name string, path *field.Path) field.ErrorList {
+func validateLabelPart(name string, path *field.Path) field.ErrorList {
 	wrong := len(validation.IsQualifiedName(name)) > 0 || strings.Contains(name, "/")
 
 	return refuse(path, wrong, name, "must be a name of libvirt: letters and digits, with -_. in between")
 }
 
-// resources applies the rules for containers, to which KubeVirt copies the resources. KubeVirt
+// validateResources applies the rules for containers, to which KubeVirt copies the resources. KubeVirt
 // validates CPU and memory itself.
-func resources(r kubevirtv1.ResourceRequirements, path *field.Path) field.ErrorList {
-	errs := append(resourceList(r.Requests, path.Child("requests")), resourceList(r.Limits, path.Child("limits"))...)
+func validateResources(r kubevirtv1.ResourceRequirements, path *field.Path) field.ErrorList {
+	errs := append(validateResourceList(r.Requests, path.Child("requests")), validateResourceList(r.Limits, path.Child("limits"))...)
 
 	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
 		at := path.Child("requests").Key(string(name))
@@ -82,7 +82,7 @@ func resources(r kubevirtv1.ResourceRequirements, path *field.Path) field.ErrorL
 	return errs
 }
 
-func resourceList(list corev1.ResourceList, path *field.Path) field.ErrorList {
+func validateResourceList(list corev1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	for _, name := range slices.Sorted(maps.Keys(list)) {
@@ -93,11 +93,11 @@ func resourceList(list corev1.ResourceList, path *field.Path) field.ErrorList {
 		case amount.Sign() < 0:
 			errs = append(errs, field.Invalid(at, amount.String(), "must not be negative"))
 		case isHugePages(name):
-			errs = append(errs, hugePages(name, amount, at)...)
+			errs = append(errs, validateHugePages(name, amount, at)...)
 		case extended && amount.MilliValue()%1000 != 0:
 			errs = append(errs, field.Invalid(at, amount.String(), "must be an integer"))
 		case extended:
-			errs = append(errs, deviceName(string(name), at)...)
+			errs = append(errs, validateDeviceName(string(name), at)...)
 		case !slices.Contains([]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}, name):
 			errs = append(errs, field.Invalid(at, string(name),
 				"must be cpu, memory, ephemeral-storage, or the resource name of a device, for example example.com/gpu"))
@@ -111,8 +111,8 @@ func isHugePages(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// hugePages validates an amount by the page size, which is part of the resource's name.
-func hugePages(name corev1.ResourceName, amount resource.Quantity, path *field.Path) field.ErrorList {
+// validateHugePages validates an amount by the page size, which is part of the resource's name.
+func validateHugePages(name corev1.ResourceName, amount resource.Quantity, path *field.Path) field.ErrorList {
 	var size resource.Quantity
 
 	// Parsing an excessive quantity would take hours.
@@ -124,16 +124,16 @@ func hugePages(name corev1.ResourceName, amount resource.Quantity, path *field.P
 		"must be a multiple of the page size, which is the end of the resource's name, for example hugepages-2Mi")
 }
 
-// deviceName validates the name of an extended resource. KubeVirt refuses an empty one.
-func deviceName(name string, path *field.Path) field.ErrorList {
+// validateDeviceName validates the name of an extended resource. KubeVirt refuses an empty one.
+func validateDeviceName(name string, path *field.Path) field.ErrorList {
 	wrong := len(validation.IsQualifiedName(name)) > 0 || !strings.Contains(name, "/")
 
 	return refuse(path, name != "" && wrong, name, "must be the resource name of a device plugin, for example example.com/gpu")
 }
 
-// hyperv validates features that depend on each other (KubeVirt, pkg/virt-api/webhooks/hyperv.go).
+// validateHyperV validates features that depend on each other (KubeVirt, pkg/virt-api/webhooks/hyperv.go).
 // KubeVirt enables a dependency that is not set.
-func hyperv(f *kubevirtv1.Features, path *field.Path) field.ErrorList {
+func validateHyperV(f *kubevirtv1.Features, path *field.Path) field.ErrorList {
 	if f == nil || f.Hyperv == nil {
 		return nil
 	}
@@ -164,8 +164,8 @@ func enabled(state *kubevirtv1.FeatureState) bool {
 	return state != nil && ptr.Deref(state.Enabled, true)
 }
 
-// watchdog validates the device by the architecture, which defaults to amd64.
-func watchdog(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
+// validateWatchdog validates the device by the architecture, which defaults to amd64.
+func validateWatchdog(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
 	w := ptr.Deref(vmi.Domain.Devices.Watchdog, kubevirtv1.Watchdog{})
 	if w.Diag288 != nil && vmi.Architecture != "s390x" {
 		return field.ErrorList{field.Forbidden(path.Child("diag288"),

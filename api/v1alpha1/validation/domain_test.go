@@ -4,9 +4,9 @@ import (
 	"testing"
 )
 
-// TestLateRefusals uses settings that KubeVirt accepts in a VirtualMachine, but with which it never
+// TestDecode_LateRefusals uses settings that KubeVirt accepts in a VirtualMachine, but with which it never
 // starts.
-func TestLateRefusals(t *testing.T) {
+func TestDecode_LateRefusals(t *testing.T) {
 	t.Parallel()
 
 	const (
@@ -90,7 +90,7 @@ func TestLateRefusals(t *testing.T) {
 	}
 }
 
-func TestContainerDiskNames(t *testing.T) {
+func TestValidateContainerDisk(t *testing.T) {
 	t.Parallel()
 	requireFaults(t, withRoot(t, `{containerDisk: {image: " a", imagePullSecret: A}}`),
 		[]string{"rootVolume.containerDisk.image", "rootVolume.containerDisk.imagePullSecret"}, "Kubernetes refuses the pod")

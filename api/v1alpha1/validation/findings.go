@@ -39,8 +39,8 @@ func refuse(path *field.Path, wrong bool, value any, rule string) field.ErrorLis
 	return field.ErrorList{field.Invalid(path, value, rule)}
 }
 
-// oneOf returns an error if a value is not supported.
-func oneOf[T ~string](path *field.Path, value T, supported ...T) field.ErrorList {
+// validateOneOf returns an error if a value is not supported.
+func validateOneOf[T ~string](path *field.Path, value T, supported ...T) field.ErrorList {
 	if slices.Contains(supported, value) {
 		return nil
 	}
@@ -48,8 +48,8 @@ func oneOf[T ~string](path *field.Path, value T, supported ...T) field.ErrorList
 	return field.ErrorList{field.NotSupported(path, value, supported)}
 }
 
-// syntax returns an error with the messages of a check of apimachinery.
-func syntax[T any](path *field.Path, value T, check func(T) []string) field.ErrorList {
+// validateSyntax returns an error with the messages of a check of apimachinery.
+func validateSyntax[T any](path *field.Path, value T, check func(T) []string) field.ErrorList {
 	if messages := check(value); len(messages) > 0 {
 		return field.ErrorList{field.Invalid(path, value, strings.Join(messages, "; "))}
 	}
@@ -57,17 +57,17 @@ func syntax[T any](path *field.Path, value T, check func(T) []string) field.Erro
 	return nil
 }
 
-// objectName validates the name of an object that the machine needs. KubeVirt would wait forever
+// validateObjectName validates the name of an object that the machine needs. KubeVirt would wait forever
 // for an object that cannot exist.
-func objectName(name string, path *field.Path) field.ErrorList {
-	return append(require(path, name, "name an object of the provider cluster"), optionalName(name, path)...)
+func validateObjectName(name string, path *field.Path) field.ErrorList {
+	return append(require(path, name, "name an object of the provider cluster"), validateOptionalName(name, path)...)
 }
 
-// optionalName is like objectName, for an object that need not be named.
-func optionalName(name string, path *field.Path) field.ErrorList {
+// validateOptionalName is like validateObjectName, for an object that need not be named.
+func validateOptionalName(name string, path *field.Path) field.ErrorList {
 	if name == "" {
 		return nil
 	}
 
-	return syntax(path, name, validation.IsDNS1123Subdomain)
+	return validateSyntax(path, name, validation.IsDNS1123Subdomain)
 }

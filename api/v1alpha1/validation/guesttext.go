@@ -22,9 +22,9 @@ import (
 // takes more than a hundred times its size. A larger text is accepted.
 const maxParsed = 32 << 10
 
-// UserDataErrors returns the errors of user data that certainly no guest can read, so that its machine
+// ValidateUserData returns the errors of user data that certainly no guest can read, so that its machine
 // would never join. They never quote the user data. The field is the key of the Secret.
-func UserDataErrors(userData []byte) field.ErrorList {
+func ValidateUserData(userData []byte) field.ErrorList {
 	path := userDataPath()
 	format := formatOf(userData)
 
@@ -174,8 +174,8 @@ func unlessMIME(text []byte) string {
 	return ""
 }
 
-// networkData refuses network data that certainly no guest can read.
-func networkData(c v1alpha1.CloudInit, path *field.Path) field.ErrorList {
+// validateNetworkData refuses network data that certainly no guest can read.
+func validateNetworkData(c v1alpha1.CloudInit, path *field.Path) field.ErrorList {
 	text := []byte(c.NetworkData)
 	wrong := ""
 

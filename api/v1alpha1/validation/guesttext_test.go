@@ -11,7 +11,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 )
 
-func TestUserDataErrors(t *testing.T) {
+func TestValidateUserData(t *testing.T) {
 	t.Parallel()
 
 	const mime = "Content-Type: multipart/mixed; boundary=\"x\"\nMIME-Version: 1.0\n\n--x\nContent-Type: text/cloud-config\n\n#cloud-config\n--x--\n"
@@ -62,7 +62,7 @@ func TestUserDataErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			errs := validation.UserDataErrors([]byte(tc.userData))
+			errs := validation.ValidateUserData([]byte(tc.userData))
 			if tc.want == "" {
 				require.Empty(t, errs, tc.reason)
 
@@ -77,7 +77,7 @@ func TestUserDataErrors(t *testing.T) {
 	}
 }
 
-func TestNetworkData(t *testing.T) {
+func TestValidateNetworkData(t *testing.T) {
 	t.Parallel()
 
 	const noCloud, configDrive = v1alpha1.CloudInitNoCloud, v1alpha1.CloudInitConfigDrive
@@ -122,7 +122,7 @@ func TestNetworkData(t *testing.T) {
 
 			const path = "providerSpec.cloudInit.networkData"
 
-			if errs := validation.ProviderSpec(spec, validation.Options{}); tc.err != "" {
+			if errs := validation.ValidateProviderSpec(spec, validation.Options{}); tc.err != "" {
 				require.Len(t, errs, 1, tc.reason)
 				require.Equal(t, path, errs[0].Field)
 				require.ErrorContains(t, errs[0], tc.err)

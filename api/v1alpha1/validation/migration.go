@@ -12,9 +12,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// cannotMigrate refuses LiveMigrate for a machine that can never be live-migrated: each drain of
+// validateLiveMigration refuses LiveMigrate for a machine that can never be live-migrated: each drain of
 // its provider node would wait forever.
-func cannotMigrate(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
+func validateLiveMigration(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
 	var reasons []string
 	for _, b := range migrationBlockers(spec) {
 		reasons = append(reasons, b.Field+" "+b.Detail)

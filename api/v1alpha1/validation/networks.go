@@ -13,7 +13,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-func networks(list []v1alpha1.Network, path *field.Path) field.ErrorList {
+func validateNetworks(list []v1alpha1.Network, path *field.Path) field.ErrorList {
 	var (
 		errs    field.ErrorList
 		primary string
@@ -21,7 +21,7 @@ func networks(list []v1alpha1.Network, path *field.Path) field.ErrorList {
 
 	for i, n := range list {
 		entry := path.Index(i)
-		errs = append(errs, slices.Concat(networkSource(n, entry), binding(n, entry), mac(n, entry.Child("mac")))...)
+		errs = append(errs, slices.Concat(validateNetworkSource(n, entry), validateBinding(n, entry), validateMAC(n, entry.Child("mac")))...)
 
 		if n.Default || n.Pod != nil {
 			errs = append(errs, forbid(entry, primary != "", primary+" is already the machine's primary network; set default or pod only once")...)
@@ -32,9 +32,9 @@ func networks(list []v1alpha1.Network, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// networkSource validates the name, which KubeVirt does not do: with an invalid one, the machine's
+// validateNetworkSource validates the name, which KubeVirt does not do: with an invalid one, the machine's
 // pod is never created.
-func networkSource(n v1alpha1.Network, path *field.Path) field.ErrorList {
+func validateNetworkSource(n v1alpha1.Network, path *field.Path) field.ErrorList {
 	name := path.Child("name")
 
 	switch {
@@ -42,8 +42,8 @@ func networkSource(n v1alpha1.Network, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Forbidden(name, "set either pod or the name of a Multus network")}
 	case n.Pod != nil:
 		return append(
-			guestNetwork(n.Pod.VMNetworkCIDR, false, path.Child("pod", "vmNetworkCIDR"), "10.0.2.0/24"),
-			guestNetwork(n.Pod.VMIPv6NetworkCIDR, true, path.Child("pod", "vmIPv6NetworkCIDR"), "fd10:0:2::/120")...)
+			validateGuestNetwork(n.Pod.VMNetworkCIDR, false, path.Child("pod", "vmNetworkCIDR"), "10.0.2.0/24"),
+			validateGuestNetwork(n.Pod.VMIPv6NetworkCIDR, true, path.Child("pod", "vmIPv6NetworkCIDR"), "fd10:0:2::/120")...)
 	case n.Name == "":
 		return field.ErrorList{field.Required(name, `name a NetworkAttachmentDefinition, as "name" or "namespace/name", or set pod`)}
 	}
@@ -59,16 +59,16 @@ func networkSource(n v1alpha1.Network, path *field.Path) field.ErrorList {
 	return refuse(name, wrong, n.Name, `must be the "name" or "namespace/name" of a NetworkAttachmentDefinition`)
 }
 
-// guestNetwork validates a network that KubeVirt validates only on the machine's node, where the
+// validateGuestNetwork validates a network that KubeVirt validates only on the machine's node, where the
 // machine would fail forever. The gateway and the guest need an address each.
-func guestNetwork(cidr string, is6 bool, path *field.Path, example string) field.ErrorList {
+func validateGuestNetwork(cidr string, is6 bool, path *field.Path, example string) field.ErrorList {
 	prefix, err := netip.ParsePrefix(cidr)
 	wrong := err != nil || prefix.Addr().Is6() != is6 || prefix.Addr().BitLen()-prefix.Bits() < 2
 
 	return refuse(path, cidr != "" && wrong, cidr, "must be a network with at least four addresses, for example "+example)
 }
 
-func binding(n v1alpha1.Network, path *field.Path) field.ErrorList {
+func validateBinding(n v1alpha1.Network, path *field.Path) field.ErrorList {
 	var given []string
 
 	for _, b := range []struct {
@@ -90,9 +90,9 @@ func binding(n v1alpha1.Network, path *field.Path) field.ErrorList {
 	}
 }
 
-func mac(n v1alpha1.Network, path *field.Path) field.ErrorList {
+func validateMAC(n v1alpha1.Network, path *field.Path) field.ErrorList {
 	return append(
-		oneOf(path, cmp.Or(n.MAC, v1alpha1.MACStable), v1alpha1.MACStable),
+		validateOneOf(path, cmp.Or(n.MAC, v1alpha1.MACStable), v1alpha1.MACStable),
 		forbid(path, n.MAC == v1alpha1.MACStable && (n.Default || n.Pod != nil),
 			"only secondary networks support it; the primary network chooses its address, and may drop packets from another one")...)
 }

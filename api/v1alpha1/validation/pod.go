@@ -22,18 +22,18 @@ const maxCredentialName = 51
 // failed Machine although the guest is still shutting down.
 const MaxTerminationGracePeriod = 4 * time.Minute
 
-// pod validates settings of the template that KubeVirt copies to the machine's pod without
+// validatePod validates settings of the template that KubeVirt copies to the machine's pod without
 // validation, except those for the scheduler.
-func pod(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
+func validatePod(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
 	const longest = int64(MaxTerminationGracePeriod / time.Second)
 
 	seconds := ptr.Deref(vmi.TerminationGracePeriodSeconds, 0)
 	errs := slices.Concat(
 		refuse(path.Child("terminationGracePeriodSeconds"), seconds < 0 || seconds > longest, seconds,
 			fmt.Sprintf("must be 0 to %d; if a shutdown takes longer, the deletion of the machine is reported as a failure", longest)),
-		probe(vmi.ReadinessProbe, path.Child("readinessProbe")),
-		probe(vmi.LivenessProbe, path.Child("livenessProbe")),
-		credentials(vmi.AccessCredentials, path.Child("accessCredentials")),
+		validateProbe(vmi.ReadinessProbe, path.Child("readinessProbe")),
+		validateProbe(vmi.LivenessProbe, path.Child("livenessProbe")),
+		validateAccessCredentials(vmi.AccessCredentials, path.Child("accessCredentials")),
 	)
 
 	if p := vmi.LivenessProbe; p != nil {
@@ -41,18 +41,18 @@ func pod(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.Err
 	}
 
 	if vmi.Subdomain != "" {
-		errs = append(errs, syntax(path.Child("subdomain"), vmi.Subdomain, validation.IsDNS1123Label)...)
+		errs = append(errs, validateSyntax(path.Child("subdomain"), vmi.Subdomain, validation.IsDNS1123Label)...)
 	}
 
 	for i, claim := range vmi.ResourceClaims {
-		errs = append(errs, syntax(path.Child("resourceClaims").Index(i).Child("name"), claim.Name, validation.IsDNS1123Label)...)
+		errs = append(errs, validateSyntax(path.Child("resourceClaims").Index(i).Child("name"), claim.Name, validation.IsDNS1123Label)...)
 	}
 
 	return errs
 }
 
-// credentials validates the names of Secrets, of which KubeVirt makes the names of volumes.
-func credentials(list []kubevirtv1.AccessCredential, path *field.Path) field.ErrorList {
+// validateAccessCredentials validates the names of Secrets, of which KubeVirt makes the names of volumes.
+func validateAccessCredentials(list []kubevirtv1.AccessCredential, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	used := map[string]bool{}
@@ -83,8 +83,8 @@ func credentials(list []kubevirtv1.AccessCredential, path *field.Path) field.Err
 	return errs
 }
 
-// probe applies the rules for containers. KubeVirt checks itself that there is one kind of probe.
-func probe(p *kubevirtv1.Probe, path *field.Path) field.ErrorList {
+// validateProbe applies the rules for containers. KubeVirt checks itself that there is one kind of probe.
+func validateProbe(p *kubevirtv1.Probe, path *field.Path) field.ErrorList {
 	if p == nil {
 		return nil
 	}
@@ -92,14 +92,14 @@ func probe(p *kubevirtv1.Probe, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	if p.TCPSocket != nil {
-		errs = append(errs, port(p.TCPSocket.Port, path.Child("tcpSocket", "port"))...)
+		errs = append(errs, validatePort(p.TCPSocket.Port, path.Child("tcpSocket", "port"))...)
 	}
 
 	if p.HTTPGet != nil {
-		errs = append(errs, port(p.HTTPGet.Port, path.Child("httpGet", "port"))...)
+		errs = append(errs, validatePort(p.HTTPGet.Port, path.Child("httpGet", "port"))...)
 
 		for i, header := range p.HTTPGet.HTTPHeaders {
-			errs = append(errs, syntax(path.Child("httpGet", "httpHeaders").Index(i).Child("name"), header.Name, validation.IsHTTPHeaderName)...)
+			errs = append(errs, validateSyntax(path.Child("httpGet", "httpHeaders").Index(i).Child("name"), header.Name, validation.IsHTTPHeaderName)...)
 		}
 	}
 
@@ -110,11 +110,11 @@ func probe(p *kubevirtv1.Probe, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// port refuses names, since the containers of the pod have no named ports.
-func port(p intstr.IntOrString, path *field.Path) field.ErrorList {
+// validatePort refuses names, since the containers of the pod have no named ports.
+func validatePort(p intstr.IntOrString, path *field.Path) field.ErrorList {
 	if p.Type == intstr.String {
 		return field.ErrorList{field.Invalid(path, p.StrVal, "must be a number")}
 	}
 
-	return syntax(path, p.IntValue(), validation.IsValidPortNum)
+	return validateSyntax(path, p.IntValue(), validation.IsValidPortNum)
 }

@@ -10,27 +10,27 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// scheduling validates settings that KubeVirt copies to the machine's pod without validation: with
+// validateScheduling validates settings that KubeVirt copies to the machine's pod without validation: with
 // an invalid one, the pod is never created. KubeVirt validates affinity and topology spread itself.
-func scheduling(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
+func validateScheduling(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
 	errs := slices.Concat(
 		metav1validation.ValidateLabels(vmi.NodeSelector, path.Child("nodeSelector")),
-		optionalName(vmi.PriorityClassName, path.Child("priorityClassName")),
-		optionalName(vmi.SchedulerName, path.Child("schedulerName")),
-		nodeSelectorTerms(vmi.Affinity, path.Child("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")),
+		validateOptionalName(vmi.PriorityClassName, path.Child("priorityClassName")),
+		validateOptionalName(vmi.SchedulerName, path.Child("schedulerName")),
+		validateNodeSelectorTerms(vmi.Affinity, path.Child("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")),
 	)
 
 	for i, t := range vmi.Tolerations {
-		errs = append(errs, toleration(t, path.Child("tolerations").Index(i))...)
+		errs = append(errs, validateToleration(t, path.Child("tolerations").Index(i))...)
 	}
 
 	return errs
 }
 
-// nodeSelectorTerms refuses empty terms. In Kubernetes they match no node, but KubeVirt adds its
+// validateNodeSelectorTerms refuses empty terms. In Kubernetes they match no node, but KubeVirt adds its
 // own requirements to them (pkg/virt-controller/services/template.go), and then they match nodes in
 // every zone.
-func nodeSelectorTerms(affinity *corev1.Affinity, path *field.Path) field.ErrorList {
+func validateNodeSelectorTerms(affinity *corev1.Affinity, path *field.Path) field.ErrorList {
 	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return nil
 	}
@@ -44,12 +44,12 @@ func nodeSelectorTerms(affinity *corev1.Affinity, path *field.Path) field.ErrorL
 	return errs
 }
 
-// toleration applies the rules for pods (k8s.io/kubernetes/pkg/apis/core/validation).
-func toleration(t corev1.Toleration, path *field.Path) field.ErrorList {
+// validateToleration applies the rules for pods (k8s.io/kubernetes/pkg/apis/core/validation).
+func validateToleration(t corev1.Toleration, path *field.Path) field.ErrorList {
 	exists := t.Operator == corev1.TolerationOpExists
 	errs := slices.Concat(
-		oneOf(path.Child("operator"), cmp.Or(t.Operator, corev1.TolerationOpEqual), corev1.TolerationOpEqual, corev1.TolerationOpExists),
-		oneOf(path.Child("effect"), cmp.Or(t.Effect, corev1.TaintEffectNoSchedule),
+		validateOneOf(path.Child("operator"), cmp.Or(t.Operator, corev1.TolerationOpEqual), corev1.TolerationOpEqual, corev1.TolerationOpExists),
+		validateOneOf(path.Child("effect"), cmp.Or(t.Effect, corev1.TaintEffectNoSchedule),
 			corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute),
 		refuse(path.Child("operator"), t.Key == "" && !exists, t.Operator, "must be Exists with an empty key, to tolerate every taint"),
 		refuse(path.Child("value"), exists && t.Value != "", t.Value, "must be empty with the operator Exists"),

@@ -49,9 +49,9 @@ var (
 	}
 )
 
-// memory validates the size of the guest's memory. KubeVirt accepts a VirtualMachine without any,
+// validateMemory validates the size of the guest's memory. KubeVirt accepts a VirtualMachine without any,
 // but never starts it.
-func memory(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
+func validateMemory(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
 	guest, request, limit := memoryOf(spec)
 
 	switch size := guest.or(request).or(limit); {

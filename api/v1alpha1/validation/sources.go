@@ -14,8 +14,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// origin validates the source of a volume's data.
-func origin(volume *v1alpha1.DataVolume, path *field.Path) field.ErrorList {
+// validateOrigin validates the source of a volume's data.
+func validateOrigin(volume *v1alpha1.DataVolume, path *field.Path) field.ErrorList {
 	switch {
 	case volume.Source == nil && volume.SourceRef == nil:
 		return field.ErrorList{field.Required(path.Child("source"), "set a source or a sourceRef")}
@@ -24,9 +24,9 @@ func origin(volume *v1alpha1.DataVolume, path *field.Path) field.ErrorList {
 	case volume.SourceRef != nil:
 		ref, path := volume.SourceRef, path.Child("sourceRef")
 
-		return append(oneOf(path.Child("kind"), ref.Kind, cdiv1beta1.DataVolumeDataSource), cloned(ptr.Deref(ref.Namespace, ""), ref.Name, path)...)
+		return append(validateOneOf(path.Child("kind"), ref.Kind, cdiv1beta1.DataVolumeDataSource), validateClone(ptr.Deref(ref.Namespace, ""), ref.Name, path)...)
 	default:
-		return source(volume.Source, path.Child("source"))
+		return validateSource(volume.Source, path.Child("source"))
 	}
 }
 
@@ -37,7 +37,7 @@ type sourceKind struct {
 	validate func(path *field.Path) field.ErrorList
 }
 
-func source(s *cdiv1beta1.DataVolumeSource, path *field.Path) field.ErrorList {
+func validateSource(s *cdiv1beta1.DataVolumeSource, path *field.Path) field.ErrorList {
 	given := slices.DeleteFunc(sourceKinds(s), func(kind sourceKind) bool { return !kind.given })
 
 	switch len(given) {
@@ -52,14 +52,14 @@ func source(s *cdiv1beta1.DataVolumeSource, path *field.Path) field.ErrorList {
 
 func sourceKinds(s *cdiv1beta1.DataVolumeSource) []sourceKind {
 	return []sourceKind{
-		{"pvc", s.PVC != nil, func(p *field.Path) field.ErrorList { return cloned(s.PVC.Namespace, s.PVC.Name, p) }},
-		{"snapshot", s.Snapshot != nil, func(p *field.Path) field.ErrorList { return cloned(s.Snapshot.Namespace, s.Snapshot.Name, p) }},
-		{"http", s.HTTP != nil, func(p *field.Path) field.ErrorList { return httpSource(s.HTTP, p) }},
-		{"registry", s.Registry != nil, func(p *field.Path) field.ErrorList { return registrySource(s.Registry, p) }},
-		{"s3", s.S3 != nil, func(p *field.Path) field.ErrorList { return s3Source(s.S3, p) }},
-		{"gcs", s.GCS != nil, func(p *field.Path) field.ErrorList { return gcsSource(s.GCS, p) }},
-		{"imageio", s.Imageio != nil, func(p *field.Path) field.ErrorList { return imageioSource(s.Imageio, p) }},
-		{"vddk", s.VDDK != nil, func(p *field.Path) field.ErrorList { return vddkSource(s.VDDK, p) }},
+		{"pvc", s.PVC != nil, func(p *field.Path) field.ErrorList { return validateClone(s.PVC.Namespace, s.PVC.Name, p) }},
+		{"snapshot", s.Snapshot != nil, func(p *field.Path) field.ErrorList { return validateClone(s.Snapshot.Namespace, s.Snapshot.Name, p) }},
+		{"http", s.HTTP != nil, func(p *field.Path) field.ErrorList { return validateHTTPSource(s.HTTP, p) }},
+		{"registry", s.Registry != nil, func(p *field.Path) field.ErrorList { return validateRegistrySource(s.Registry, p) }},
+		{"s3", s.S3 != nil, func(p *field.Path) field.ErrorList { return validateS3Source(s.S3, p) }},
+		{"gcs", s.GCS != nil, func(p *field.Path) field.ErrorList { return validateGCSSource(s.GCS, p) }},
+		{"imageio", s.Imageio != nil, func(p *field.Path) field.ErrorList { return validateImageIOSource(s.Imageio, p) }},
+		{"vddk", s.VDDK != nil, func(p *field.Path) field.ErrorList { return validateVDDKSource(s.VDDK, p) }},
 		{"blank", s.Blank != nil, func(*field.Path) field.ErrorList { return nil }},
 		{"upload", s.Upload != nil, func(p *field.Path) field.ErrorList {
 			return field.ErrorList{field.Forbidden(p, "a new machine would wait forever for the upload; use http or registry")}
@@ -67,44 +67,44 @@ func sourceKinds(s *cdiv1beta1.DataVolumeSource) []sourceKind {
 	}
 }
 
-// cloned validates the name of the source of a clone. An empty namespace is that of the machine:
+// validateClone validates the name of the source of a clone. An empty namespace is that of the machine:
 // KubeVirt fills it in.
-func cloned(namespace, name string, path *field.Path) field.ErrorList {
-	errs := objectName(name, path.Child("name"))
+func validateClone(namespace, name string, path *field.Path) field.ErrorList {
+	errs := validateObjectName(name, path.Child("name"))
 	if namespace != "" {
-		errs = append(errs, syntax(path.Child("namespace"), namespace, validation.IsDNS1123Label)...)
+		errs = append(errs, validateSyntax(path.Child("namespace"), namespace, validation.IsDNS1123Label)...)
 	}
 
 	return errs
 }
 
-func httpSource(s *cdiv1beta1.DataVolumeSourceHTTP, path *field.Path) field.ErrorList {
+func validateHTTPSource(s *cdiv1beta1.DataVolumeSourceHTTP, path *field.Path) field.ErrorList {
 	errs := slices.Concat(
-		sourceURL(s.URL, path.Child("url"), "https", "http"),
-		optionalName(s.SecretRef, path.Child("secretRef")),
-		optionalName(s.CertConfigMap, path.Child("certConfigMap")),
+		validateSourceURL(s.URL, path.Child("url"), "https", "http"),
+		validateOptionalName(s.SecretRef, path.Child("secretRef")),
+		validateOptionalName(s.CertConfigMap, path.Child("certConfigMap")),
 	)
 
 	for i, name := range s.SecretExtraHeaders {
-		errs = append(errs, objectName(name, path.Child("secretExtraHeaders").Index(i))...)
+		errs = append(errs, validateObjectName(name, path.Child("secretExtraHeaders").Index(i))...)
 	}
 
 	return errs
 }
 
-func registrySource(s *cdiv1beta1.DataVolumeSourceRegistry, path *field.Path) field.ErrorList {
+func validateRegistrySource(s *cdiv1beta1.DataVolumeSourceRegistry, path *field.Path) field.ErrorList {
 	method := ptr.Deref(s.PullMethod, cdiv1beta1.RegistryPullPod)
 	errs := slices.Concat(
-		oneOf(path.Child("pullMethod"), method, cdiv1beta1.RegistryPullPod, cdiv1beta1.RegistryPullNode),
-		optionalName(ptr.Deref(s.SecretRef, ""), path.Child("secretRef")),
-		optionalName(ptr.Deref(s.CertConfigMap, ""), path.Child("certConfigMap")),
+		validateOneOf(path.Child("pullMethod"), method, cdiv1beta1.RegistryPullPod, cdiv1beta1.RegistryPullNode),
+		validateOptionalName(ptr.Deref(s.SecretRef, ""), path.Child("secretRef")),
+		validateOptionalName(ptr.Deref(s.CertConfigMap, ""), path.Child("certConfigMap")),
 	)
 
 	switch stream := path.Child("imageStream"); {
 	case s.URL != nil && s.ImageStream != nil:
 		return append(errs, field.Forbidden(stream, "set either url or imageStream"))
 	case s.URL != nil:
-		return append(errs, sourceURL(*s.URL, path.Child("url"), cdiv1beta1.RegistrySchemeDocker, cdiv1beta1.RegistrySchemeOci)...)
+		return append(errs, validateSourceURL(*s.URL, path.Child("url"), cdiv1beta1.RegistrySchemeDocker, cdiv1beta1.RegistrySchemeOci)...)
 	case s.ImageStream == nil:
 		return append(errs, field.Required(path.Child("url"), "name the image, for example docker://registry.example.com/images/worker:1.0"))
 	case *s.ImageStream == "":
@@ -114,36 +114,36 @@ func registrySource(s *cdiv1beta1.DataVolumeSourceRegistry, path *field.Path) fi
 	}
 }
 
-func s3Source(s *cdiv1beta1.DataVolumeSourceS3, path *field.Path) field.ErrorList {
+func validateS3Source(s *cdiv1beta1.DataVolumeSourceS3, path *field.Path) field.ErrorList {
 	return slices.Concat(
-		sourceURL(s.URL, path.Child("url"), "https", "http"),
-		optionalName(s.SecretRef, path.Child("secretRef")),
-		optionalName(s.CertConfigMap, path.Child("certConfigMap")),
+		validateSourceURL(s.URL, path.Child("url"), "https", "http"),
+		validateOptionalName(s.SecretRef, path.Child("secretRef")),
+		validateOptionalName(s.CertConfigMap, path.Child("certConfigMap")),
 	)
 }
 
-func gcsSource(s *cdiv1beta1.DataVolumeSourceGCS, path *field.Path) field.ErrorList {
-	return append(sourceURL(s.URL, path.Child("url"), "gs", "https", "http"), optionalName(s.SecretRef, path.Child("secretRef"))...)
+func validateGCSSource(s *cdiv1beta1.DataVolumeSourceGCS, path *field.Path) field.ErrorList {
+	return append(validateSourceURL(s.URL, path.Child("url"), "gs", "https", "http"), validateOptionalName(s.SecretRef, path.Child("secretRef"))...)
 }
 
-func imageioSource(s *cdiv1beta1.DataVolumeSourceImageIO, path *field.Path) field.ErrorList {
+func validateImageIOSource(s *cdiv1beta1.DataVolumeSourceImageIO, path *field.Path) field.ErrorList {
 	authority := s.CertConfigMap != "" || ptr.Deref(s.InsecureSkipVerify, false)
 
 	return slices.Concat(
-		sourceURL(s.URL, path.Child("url"), "https", "http"),
-		objectName(s.SecretRef, path.Child("secretRef")),
-		optionalName(s.CertConfigMap, path.Child("certConfigMap")),
+		validateSourceURL(s.URL, path.Child("url"), "https", "http"),
+		validateObjectName(s.SecretRef, path.Child("secretRef")),
+		validateOptionalName(s.CertConfigMap, path.Child("certConfigMap")),
 		require(path.Child("certConfigMap"), authority, "name the ConfigMap with the server's certificate authority, or set insecureSkipVerify"),
 		require(path.Child("diskId"), s.DiskID, "name the disk to import"),
 	)
 }
 
-func vddkSource(s *cdiv1beta1.DataVolumeSourceVDDK, path *field.Path) field.ErrorList {
+func validateVDDKSource(s *cdiv1beta1.DataVolumeSourceVDDK, path *field.Path) field.ErrorList {
 	return slices.Concat(
-		sourceURL(s.URL, path.Child("url"), "https", "http"),
-		objectName(s.SecretRef, path.Child("secretRef")),
-		optionalName(s.CertConfigMap, path.Child("certConfigMap")),
-		optionalName(s.ExtraArgs, path.Child("extraArgs")),
+		validateSourceURL(s.URL, path.Child("url"), "https", "http"),
+		validateObjectName(s.SecretRef, path.Child("secretRef")),
+		validateOptionalName(s.CertConfigMap, path.Child("certConfigMap")),
+		validateOptionalName(s.ExtraArgs, path.Child("extraArgs")),
 		require(path.Child("uuid"), s.UUID, "set the UUID of the virtual machine that the disk belongs to"),
 		require(path.Child("backingFile"), s.BackingFile, "name the disk to import"),
 		require(path.Child("thumbprint"), s.Thumbprint, "set the thumbprint of the server's certificate"),
@@ -153,8 +153,8 @@ func vddkSource(s *cdiv1beta1.DataVolumeSourceVDDK, path *field.Path) field.Erro
 // twoSchemes matches a URL whose host, to the parser, is the scheme of another URL.
 var twoSchemes = regexp.MustCompile(`^([a-z0-9-]+)://[A-Za-z][A-Za-z0-9+.-]*://`)
 
-// sourceURL never quotes the URL, which may contain a password.
-func sourceURL(text string, path *field.Path, schemes ...string) field.ErrorList {
+// validateSourceURL never quotes the URL, which may contain a password.
+func validateSourceURL(text string, path *field.Path, schemes ...string) field.ErrorList {
 	supported := strings.Join(schemes, ":// or ") + "://"
 	parsed, err := url.ParseRequestURI(text)
 

@@ -54,7 +54,7 @@ func instanceTemplate(spec *v1alpha1.ProviderSpec) (v1alpha1.VirtualMachineInsta
 	return ptr.Deref(t.Spec.Template, v1alpha1.VirtualMachineInstanceTemplate{}), root().Child("virtualMachineTemplate", "spec", "template")
 }
 
-func template(spec *v1alpha1.ProviderSpec, options Options, path *field.Path) field.ErrorList {
+func validateTemplate(spec *v1alpha1.ProviderSpec, options Options, path *field.Path) field.ErrorList {
 	t := spec.VirtualMachineTemplate
 	if t == nil {
 		return nil
@@ -66,27 +66,27 @@ func template(spec *v1alpha1.ProviderSpec, options Options, path *field.Path) fi
 
 	vmi, vmiPath := instanceTemplate(spec)
 	errs := slices.Concat(
-		metadata(spec, t.Metadata, path.Child("metadata")),
-		runStrategy(spec, path.Child("spec", "runStrategy")),
-		enumerations(&t.Spec, path.Child("spec")),
+		validateMetadata(spec, t.Metadata, path.Child("metadata")),
+		validateRunStrategy(spec, path.Child("spec", "runStrategy")),
+		validateEnumerations(&t.Spec, path.Child("spec")),
 		forbid(path.Child("spec", "running"), t.Spec.Running != nil, setByDriver+"use runStrategy"),
 		forbid(path.Child("spec", "dataVolumeTemplates"), t.Spec.DataVolumeTemplates != nil,
 			setByDriver+"use rootVolume and additionalVolumes of the providerSpec"),
-		metadata(spec, vmi.Metadata, vmiPath.Child("metadata")),
-		instance(spec, &vmi.Spec, vmiPath.Child("spec")),
-		evictionStrategy(spec, options, vmiPath.Child("spec", "evictionStrategy")),
+		validateMetadata(spec, vmi.Metadata, vmiPath.Child("metadata")),
+		validateInstance(spec, &vmi.Spec, vmiPath.Child("spec")),
+		validateEvictionStrategy(spec, options, vmiPath.Child("spec", "evictionStrategy")),
 	)
 
 	if options.Template == TemplateSafe {
-		errs = append(errs, unsafe(vmi, vmiPath)...)
+		errs = append(errs, validateSandbox(vmi, vmiPath)...)
 	}
 
 	return errs
 }
 
-// metadata validates labels and annotations, which KubeVirt does not do in a template: with an
+// validateMetadata validates labels and annotations, which KubeVirt does not do in a template: with an
 // invalid one, it never creates the machine's pod.
-func metadata(spec *v1alpha1.ProviderSpec, meta v1alpha1.ObjectMeta, path *field.Path) field.ErrorList {
+func validateMetadata(spec *v1alpha1.ProviderSpec, meta v1alpha1.ObjectMeta, path *field.Path) field.ErrorList {
 	labels := path.Child("labels")
 	annotations := path.Child("annotations")
 	errs := append(metav1validation.ValidateLabels(meta.Labels, labels), apivalidation.ValidateAnnotations(meta.Annotations, annotations)...)
@@ -114,12 +114,12 @@ var driverLabels = []string{
 	v1alpha1.LabelWorkerPool, v1alpha1.TagCluster, v1alpha1.TagRole,
 }
 
-// runStrategy allows the strategies with which a worker runs at all. With a container disk, a
+// validateRunStrategy allows the strategies with which a worker runs at all. With a container disk, a
 // machine must not start again.
-func runStrategy(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
+func validateRunStrategy(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
 	given := ptr.Deref(spec.VirtualMachineTemplate.Spec.RunStrategy, kubevirtv1.RunStrategyOnce)
 
-	if errs := oneOf(path, given, kubevirtv1.RunStrategyAlways, kubevirtv1.RunStrategyRerunOnFailure, kubevirtv1.RunStrategyOnce); errs != nil {
+	if errs := validateOneOf(path, given, kubevirtv1.RunStrategyAlways, kubevirtv1.RunStrategyRerunOnFailure, kubevirtv1.RunStrategyOnce); errs != nil {
 		return errs
 	}
 
@@ -127,21 +127,21 @@ func runStrategy(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList 
 		"with rootVolume.containerDisk it must be Once; the machine would start again with an empty disk and an expired bootstrap token")
 }
 
-// enumerations validates values that KubeVirt does not validate before it starts the machine.
-func enumerations(t *v1alpha1.VirtualMachineTemplateSpec, path *field.Path) field.ErrorList {
+// validateEnumerations validates values that KubeVirt does not validate before it starts the machine.
+func validateEnumerations(t *v1alpha1.VirtualMachineTemplateSpec, path *field.Path) field.ErrorList {
 	return slices.Concat(
-		oneOf(path.Child("updateVolumesStrategy"), ptr.Deref(t.UpdateVolumesStrategy, kubevirtv1.UpdateVolumesStrategyReplacement),
+		validateOneOf(path.Child("updateVolumesStrategy"), ptr.Deref(t.UpdateVolumesStrategy, kubevirtv1.UpdateVolumesStrategyReplacement),
 			kubevirtv1.UpdateVolumesStrategyReplacement, kubevirtv1.UpdateVolumesStrategyMigration),
-		kind(ptr.Deref(t.Instancetype, kubevirtv1.InstancetypeMatcher{}).Kind, path.Child("instancetype", "kind"),
+		validateKind(ptr.Deref(t.Instancetype, kubevirtv1.InstancetypeMatcher{}).Kind, path.Child("instancetype", "kind"),
 			"VirtualMachineClusterInstancetype", "VirtualMachineInstancetype"),
-		kind(ptr.Deref(t.Preference, kubevirtv1.PreferenceMatcher{}).Kind, path.Child("preference", "kind"),
+		validateKind(ptr.Deref(t.Preference, kubevirtv1.PreferenceMatcher{}).Kind, path.Child("preference", "kind"),
 			"VirtualMachineClusterPreference", "VirtualMachinePreference"),
 	)
 }
 
-// kind allows upper and lower case and a plural, as KubeVirt does, and an empty kind, which is the
+// validateKind allows upper and lower case and a plural, as KubeVirt does, and an empty kind, which is the
 // first one.
-func kind(given string, path *field.Path, kinds ...string) field.ErrorList {
+func validateKind(given string, path *field.Path, kinds ...string) field.ErrorList {
 	for _, known := range append(kinds, "") {
 		if strings.EqualFold(given, known) || strings.EqualFold(given, known+"s") {
 			return nil
@@ -151,7 +151,7 @@ func kind(given string, path *field.Path, kinds ...string) field.ErrorList {
 	return field.ErrorList{field.NotSupported(path, given, kinds)}
 }
 
-func instance(spec *v1alpha1.ProviderSpec, vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
+func validateInstance(spec *v1alpha1.ProviderSpec, vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
 	firmware := ptr.Deref(vmi.Domain.Firmware, kubevirtv1.Firmware{})
 
 	return slices.Concat(
@@ -166,16 +166,16 @@ func instance(spec *v1alpha1.ProviderSpec, vmi *kubevirtv1.VirtualMachineInstanc
 		// pkg/virt-api/webhooks/validating-webhook/admitters/vmi-create-admitter.go of KubeVirt 1.8 and 1.9
 		forbid(path.Child("utilityVolumes"), len(vmi.UtilityVolumes) > 0, "KubeVirt attaches them only to running virtual machines; remove it"),
 		forbid(path.Child("startStrategy"), vmi.StartStrategy != nil, "a worker that starts paused never joins the cluster; remove it"),
-		templateVolumes(spec, vmi, path),
-		scheduling(vmi, path),
-		pod(vmi, path),
-		domain(vmi, path.Child("domain")),
+		validateTemplateVolumes(spec, vmi, path),
+		validateScheduling(vmi, path),
+		validatePod(vmi, path),
+		validateDomain(vmi, path.Child("domain")),
 	)
 }
 
-// templateVolumes allows the two kinds of volumes that additionalVolumes does not have, with their
+// validateTemplateVolumes allows the two kinds of volumes that additionalVolumes does not have, with their
 // disks. Whether they are safe is checked by unsafe.
-func templateVolumes(spec *v1alpha1.ProviderSpec, vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
+func validateTemplateVolumes(spec *v1alpha1.ProviderSpec, vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	allowed := map[string]bool{}
@@ -209,21 +209,21 @@ func hostVolume(volume kubevirtv1.Volume) bool {
 	return volume.HostDisk != nil || volume.ServiceAccount != nil
 }
 
-// evictionStrategy refuses strategies with which a drain of the provider node would never end.
-func evictionStrategy(spec *v1alpha1.ProviderSpec, options Options, path *field.Path) field.ErrorList {
+// validateEvictionStrategy refuses strategies with which a drain of the provider node would never end.
+func validateEvictionStrategy(spec *v1alpha1.ProviderSpec, options Options, path *field.Path) field.ErrorList {
 	t, _ := instanceTemplate(spec)
 	given := ptr.Deref(t.Spec.EvictionStrategy, "")
 
 	if given == kubevirtv1.EvictionStrategyLiveMigrate {
-		return cannotMigrate(spec, path)
+		return validateLiveMigration(spec, path)
 	}
 
 	return forbid(path, given == kubevirtv1.EvictionStrategyExternal && !options.Evacuation,
 		"without --evacuation, no controller acts on it, so that drains of provider nodes would never end; use LiveMigrateIfPossible")
 }
 
-// unsafe returns an error for each setting that affects more than the virtual machine's sandbox.
-func unsafe(t v1alpha1.VirtualMachineInstanceTemplate, path *field.Path) field.ErrorList {
+// validateSandbox returns an error for each setting that affects more than the virtual machine's sandbox.
+func validateSandbox(t v1alpha1.VirtualMachineInstanceTemplate, path *field.Path) field.ErrorList {
 	errs := forbid(path.Child("spec", "serviceAccountName"), t.Spec.ServiceAccountName != "", onlyWithAll)
 
 	for _, key := range slices.Sorted(maps.Keys(t.Metadata.Annotations)) {

@@ -9,7 +9,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 )
 
-func TestTemplate(t *testing.T) {
+func TestValidateTemplate(t *testing.T) {
 	t.Parallel()
 
 	const (
@@ -148,7 +148,7 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-func TestLiveMigrate(t *testing.T) {
+func TestValidateEvictionStrategy_LiveMigrate(t *testing.T) {
 	t.Parallel()
 
 	const masquerade = `networks: [{pod: {}, masquerade: {}}]`
@@ -216,7 +216,7 @@ rootVolume: {sourceRef: {kind: DataSource, name: x}, storage: {accessModes: [Rea
 	}
 }
 
-func TestLiveMigrateWithDisksOfTheHost(t *testing.T) {
+func TestValidateLiveMigration_HostDisks(t *testing.T) {
 	t.Parallel()
 
 	const spec = `
@@ -230,15 +230,15 @@ virtualMachineTemplate: {spec: {template: {spec: {evictionStrategy: LiveMigrate,
 	require.Contains(t, errs[0].Detail, "spec.template.spec.volumes[0].hostDisk")
 }
 
-func TestAllowedPodBridgeMayMigrate(t *testing.T) {
+func TestValidateLiveMigration_PodBridge(t *testing.T) {
 	t.Parallel()
 
 	require.Empty(t, details(t, `virtualMachineTemplate: {spec: {template: {metadata: {annotations:`+
 		` {kubevirt.io/allow-pod-bridge-network-live-migration: ""}}, spec: {evictionStrategy: LiveMigrate}}}}`))
 }
 
-// TestEvictionStrategyWithEvacuation verifies that External is allowed if the driver acts on it.
-func TestEvictionStrategyWithEvacuation(t *testing.T) {
+// TestValidateEvictionStrategy_Evacuation verifies that External is allowed if the driver acts on it.
+func TestValidateEvictionStrategy_Evacuation(t *testing.T) {
 	t.Parallel()
 
 	options := validation.Options{Template: validation.TemplateSafe, Evacuation: true}

@@ -44,7 +44,7 @@ func Decode(raw []byte, options Options) (*v1alpha1.ProviderSpec, field.ErrorLis
 	// An unreadable field is missing in the spec; reporting it once is enough.
 	errs := unreadable
 
-	for _, err := range ProviderSpec(spec, options) {
+	for _, err := range ValidateProviderSpec(spec, options) {
 		if len(errs) >= v1alpha1.MaxErrors {
 			break
 		}
@@ -62,35 +62,35 @@ func within(inner, outer string) bool {
 	return inner == outer || strings.HasPrefix(inner, outer+".") || strings.HasPrefix(inner, outer+"[")
 }
 
-// ProviderSpec returns all errors of a decoded spec, each with its field and a remedy.
-func ProviderSpec(spec *v1alpha1.ProviderSpec, options Options) field.ErrorList {
+// ValidateProviderSpec returns all errors of a decoded spec, each with its field and a remedy.
+func ValidateProviderSpec(spec *v1alpha1.ProviderSpec, options Options) field.ErrorList {
 	path := root()
 
 	return slices.Concat(
-		oneOf(path.Child("apiVersion"), cmp.Or(spec.APIVersion, v1alpha1.APIVersion), v1alpha1.APIVersion),
-		oneOf(path.Child("kind"), cmp.Or(spec.Kind, v1alpha1.Kind), v1alpha1.Kind),
-		Topology(spec.Region, path.Child("region")),
-		Topology(spec.Zone, path.Child("zone")),
-		tags(spec.Tags, path.Child("tags")),
-		memory(spec, path.Child("memory", "guest")),
-		cpu(spec.CPU, path.Child("cpu")),
-		resources(spec.Resources, path.Child("resources")),
-		rootVolume(spec, path.Child("rootVolume")),
-		goldenImage(spec, path.Child("goldenImage")),
-		additionalVolumes(spec.AdditionalVolumes, path.Child("additionalVolumes")),
-		disks(spec, path.Child("devices", "disks")),
-		networks(spec.Networks, path.Child("networks")),
-		cloudInit(spec.CloudInit, path.Child("cloudInit")),
-		sshKeys(spec.SSHKeys, path.Child("sshKeys")),
-		template(spec, options, path.Child("virtualMachineTemplate")),
+		validateOneOf(path.Child("apiVersion"), cmp.Or(spec.APIVersion, v1alpha1.APIVersion), v1alpha1.APIVersion),
+		validateOneOf(path.Child("kind"), cmp.Or(spec.Kind, v1alpha1.Kind), v1alpha1.Kind),
+		ValidateTopology(spec.Region, path.Child("region")),
+		ValidateTopology(spec.Zone, path.Child("zone")),
+		validateTags(spec.Tags, path.Child("tags")),
+		validateMemory(spec, path.Child("memory", "guest")),
+		validateCPU(spec.CPU, path.Child("cpu")),
+		validateResources(spec.Resources, path.Child("resources")),
+		validateRootVolume(spec, path.Child("rootVolume")),
+		validateGoldenImage(spec, path.Child("goldenImage")),
+		validateAdditionalVolumes(spec.AdditionalVolumes, path.Child("additionalVolumes")),
+		validateDisks(spec, path.Child("devices", "disks")),
+		validateNetworks(spec.Networks, path.Child("networks")),
+		validateCloudInit(spec.CloudInit, path.Child("cloudInit")),
+		validateSSHKeys(spec.SSHKeys, path.Child("sshKeys")),
+		validateTemplate(spec, options, path.Child("virtualMachineTemplate")),
 	)
 }
 
-// Topology returns the errors of a region or a zone.
-func Topology(value string, path *field.Path) field.ErrorList {
+// ValidateTopology returns the errors of a region or a zone.
+func ValidateTopology(value string, path *field.Path) field.ErrorList {
 	return slices.Concat(
 		require(path, value, `set the value of the provider nodes' topology label, or "default" for nodes without that label`),
-		syntax(path, value, validation.IsValidLabelValue),
+		validateSyntax(path, value, validation.IsValidLabelValue),
 	)
 }
 
@@ -98,8 +98,8 @@ func Topology(value string, path *field.Path) field.ErrorList {
 // would override labels that they depend on.
 var reservedLabelDomains = []string{"kubevirt.machine.gardener.cloud/", "kubevirt.io/", "cluster.x-k8s.io/"}
 
-// tags validates the tags, which become labels. They must name the cluster and the role.
-func tags(tags map[string]string, path *field.Path) field.ErrorList {
+// validateTags validates the tags, which become labels. They must name the cluster and the role.
+func validateTags(tags map[string]string, path *field.Path) field.ErrorList {
 	errs := slices.Concat(
 		metav1validation.ValidateLabels(tags, path),
 		require(path.Key(v1alpha1.TagCluster), tags[v1alpha1.TagCluster],
@@ -119,17 +119,17 @@ func hasPrefix(key string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
-func cloudInit(c *v1alpha1.CloudInit, path *field.Path) field.ErrorList {
+func validateCloudInit(c *v1alpha1.CloudInit, path *field.Path) field.ErrorList {
 	given := ptr.Deref(c, v1alpha1.CloudInit{})
 
 	return append(
-		oneOf(path.Child("type"), cmp.Or(given.Type, v1alpha1.CloudInitNoCloud), v1alpha1.CloudInitNoCloud, v1alpha1.CloudInitConfigDrive),
-		networkData(given, path.Child("networkData"))...)
+		validateOneOf(path.Child("type"), cmp.Or(given.Type, v1alpha1.CloudInitNoCloud), v1alpha1.CloudInitNoCloud, v1alpha1.CloudInitConfigDrive),
+		validateNetworkData(given, path.Child("networkData"))...)
 }
 
-// sshKeys refuses keys that cloud-init would ignore silently. The guest knows which types of keys
+// validateSSHKeys refuses keys that cloud-init would ignore silently. The guest knows which types of keys
 // it supports.
-func sshKeys(keys []string, path *field.Path) field.ErrorList {
+func validateSSHKeys(keys []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	for i, key := range keys {

@@ -28,7 +28,7 @@ func validSpec() *v1alpha1.ProviderSpec {
 	}
 }
 
-func TestProviderSpec(t *testing.T) {
+func TestValidateProviderSpec(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -153,7 +153,7 @@ func TestProviderSpec(t *testing.T) {
 			tc.change(spec)
 
 			var got []string
-			for _, err := range validation.ProviderSpec(spec, validation.Options{Template: validation.TemplateSafe}) {
+			for _, err := range validation.ValidateProviderSpec(spec, validation.Options{Template: validation.TemplateSafe}) {
 				got = append(got, err.Field)
 				require.NotEmpty(t, err.Detail, "every error has a remedy")
 			}

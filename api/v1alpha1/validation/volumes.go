@@ -20,25 +20,25 @@ import (
 // characters to it (pkg/virt-controller/services/rendervolumes.go), which must leave a DNS label.
 const maxVolumeName = 57
 
-// rootVolume validates the disk that the machine boots from: a container disk, or a DataVolume,
+// validateRootVolume validates the disk that the machine boots from: a container disk, or a DataVolume,
 // which may be cloned from a golden image.
-func rootVolume(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
+func validateRootVolume(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
 	if spec.RootVolume.ContainerDisk != nil {
-		return containerDisk(spec.RootVolume, path)
+		return validateContainerDisk(spec.RootVolume, path)
 	}
 
 	volume := &spec.RootVolume.DataVolume
 	blank := volume.Source != nil && volume.Source.Blank != nil
 
 	return slices.Concat(
-		dataVolume(volume, path),
+		validateDataVolume(volume, path),
 		forbid(path.Child("source", "blank"), blank,
 			"a machine cannot boot from an empty disk; use a source with an operating system, for example http, registry or pvc"),
-		importing(volume, spec.UsesGoldenImage(), path),
+		validateImport(volume, spec.UsesGoldenImage(), path),
 	)
 }
 
-func containerDisk(volume v1alpha1.RootVolume, path *field.Path) field.ErrorList {
+func validateContainerDisk(volume v1alpha1.RootVolume, path *field.Path) field.ErrorList {
 	path = path.Child("containerDisk")
 	image := volume.ContainerDisk.Image
 	scheme, _, hasScheme := strings.Cut(image, "://")
@@ -49,11 +49,11 @@ func containerDisk(volume v1alpha1.RootVolume, path *field.Path) field.ErrorList
 		require(path.Child("image"), image, "name the image of the container disk"),
 		refuse(path.Child("image"), strings.TrimSpace(image) != image, image, "must not begin or end with a space"),
 		refuse(path.Child("image"), hasScheme, image, "must not have a scheme; remove "+scheme+"://"),
-		optionalName(volume.ContainerDisk.ImagePullSecret, path.Child("imagePullSecret")),
+		validateOptionalName(volume.ContainerDisk.ImagePullSecret, path.Child("imagePullSecret")),
 	)
 }
 
-func goldenImage(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
+func validateGoldenImage(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
 	switch {
 	case spec.GoldenImage == nil:
 		return nil
@@ -75,9 +75,9 @@ func goldenImage(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList 
 // checksums are the formats of CDI's checksums (pkg/util/checksum).
 var checksums = regexp.MustCompile(`^(?i:md5:[0-9a-f]{32}|sha1:[0-9a-f]{40}|sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$`)
 
-// importing validates the fields of CDI that only golden images support: up to version 1.9, KubeVirt
+// validateImport validates the fields of CDI that only golden images support: up to version 1.9, KubeVirt
 // does not know them in the DataVolumes of a VirtualMachine.
-func importing(volume *v1alpha1.DataVolume, golden bool, path *field.Path) field.ErrorList {
+func validateImport(volume *v1alpha1.DataVolume, golden bool, path *field.Path) field.ErrorList {
 	const remedy = "only golden images support it: KubeVirt up to 1.9 does not know it in a machine's own DataVolumes; remove it"
 
 	source := ptr.Deref(volume.Source, cdiv1beta1.DataVolumeSource{})
@@ -107,14 +107,14 @@ var reservedVolumes = []string{
 	"container-disks", "hotplug-disks", "hook-sidecar-sockets", "hugepages", "hugetblfs-dir", "downwardapi", "vhostuser-sockets",
 }
 
-func additionalVolumes(list []v1alpha1.AdditionalVolume, path *field.Path) field.ErrorList {
+func validateAdditionalVolumes(list []v1alpha1.AdditionalVolume, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	names := sets.New(reservedVolumes...)
 
 	for i, volume := range list {
 		entry := path.Index(i)
-		errs = append(errs, volumeName(volume.Name, entry.Child("name"))...)
+		errs = append(errs, validateVolumeName(volume.Name, entry.Child("name"))...)
 		errs = append(errs, forbid(entry.Child("name"), names.Has(volume.Name),
 			"the spec, the driver or KubeVirt already has a volume "+volume.Name+"; use another name")...)
 		names.Insert(volume.Name)
@@ -123,40 +123,40 @@ func additionalVolumes(list []v1alpha1.AdditionalVolume, path *field.Path) field
 		case volume.DataVolume != nil && volume.VolumeSource != nil:
 			errs = append(errs, field.Forbidden(entry.Child("volumeSource"), "set either dataVolume or volumeSource"))
 		case volume.DataVolume != nil:
-			errs = append(errs, dataVolume(volume.DataVolume, entry.Child("dataVolume"))...)
-			errs = append(errs, importing(volume.DataVolume, false, entry.Child("dataVolume"))...)
+			errs = append(errs, validateDataVolume(volume.DataVolume, entry.Child("dataVolume"))...)
+			errs = append(errs, validateImport(volume.DataVolume, false, entry.Child("dataVolume"))...)
 		default:
-			errs = append(errs, volumeSource(volume.VolumeSource, entry.Child("volumeSource"))...)
+			errs = append(errs, validateVolumeSource(volume.VolumeSource, entry.Child("volumeSource"))...)
 		}
 	}
 
 	return errs
 }
 
-func volumeName(name string, path *field.Path) field.ErrorList {
+func validateVolumeName(name string, path *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "name the volume, for example data")}
 	}
 
-	return append(syntax(path, name, validation.IsDNS1123Label),
+	return append(validateSyntax(path, name, validation.IsDNS1123Label),
 		forbid(path, len(name) > maxVolumeName, fmt.Sprintf("use at most %d characters, since KubeVirt appends a suffix", maxVolumeName))...)
 }
 
-// volumeSource also validates names: with a wrong one, the machine's pod would wait forever.
-func volumeSource(source *v1alpha1.VolumeSource, path *field.Path) field.ErrorList {
+// validateVolumeSource also validates names: with a wrong one, the machine's pod would wait forever.
+func validateVolumeSource(source *v1alpha1.VolumeSource, path *field.Path) field.ErrorList {
 	var given []field.ErrorList
 
 	s := ptr.Deref(source, v1alpha1.VolumeSource{})
 	if s.PersistentVolumeClaim != nil {
-		given = append(given, objectName(s.PersistentVolumeClaim.ClaimName, path.Child("persistentVolumeClaim", "claimName")))
+		given = append(given, validateObjectName(s.PersistentVolumeClaim.ClaimName, path.Child("persistentVolumeClaim", "claimName")))
 	}
 
 	if s.ConfigMap != nil {
-		given = append(given, objectName(s.ConfigMap.Name, path.Child("configMap", "name")))
+		given = append(given, validateObjectName(s.ConfigMap.Name, path.Child("configMap", "name")))
 	}
 
 	if s.Secret != nil {
-		given = append(given, objectName(s.Secret.SecretName, path.Child("secret", "secretName")))
+		given = append(given, validateObjectName(s.Secret.SecretName, path.Child("secret", "secretName")))
 	}
 
 	switch len(given) {
@@ -169,9 +169,9 @@ func volumeSource(source *v1alpha1.VolumeSource, path *field.Path) field.ErrorLi
 	}
 }
 
-// disks validates the names of disks, which refer to volumes. KubeVirt validates the disks
+// validateDisks validates the names of disks, which refer to volumes. KubeVirt validates the disks
 // themselves.
-func disks(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
+func validateDisks(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	unused := map[string]bool{v1alpha1.RootDisk: true}

@@ -352,7 +352,7 @@ func TestWarnings_IgnoredByNode(t *testing.T) {
 	}
 }
 
-func TestMutableImages(t *testing.T) {
+func TestWarnings_MutableImages(t *testing.T) {
 	t.Parallel()
 
 	registry := func(url string) *cdiv1beta1.DataVolumeSource {

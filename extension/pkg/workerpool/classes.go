@@ -20,9 +20,9 @@ const (
 	maxClassSize = 4 << 20
 )
 
-// CheckClasses returns an error if a Shoot needs more MachineClasses than a seed accepts. zones is the number
+// ValidateClassCount returns an error if a Shoot needs more MachineClasses than a seed accepts. zones is the number
 // of zones of all its pools together.
-func CheckClasses(zones int) field.ErrorList {
+func ValidateClassCount(zones int) field.ErrorList {
 	if zones <= maxClasses {
 		return nil
 	}
@@ -32,9 +32,9 @@ func CheckClasses(zones int) field.ErrorList {
 		"must have at most %d zones in all pools together, since each pool has a MachineClass per zone; use fewer pools or zones", maxClasses))}
 }
 
-// CheckClassSize returns an error if the MachineClasses of a Shoot are larger than a seed accepts. size is
+// ValidateClassSize returns an error if the MachineClasses of a Shoot are larger than a seed accepts. size is
 // their size in bytes: see Pool.ClassSize.
-func CheckClassSize(size int) field.ErrorList {
+func ValidateClassSize(size int) field.ErrorList {
 	if size <= maxClassSize {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (p *Pool) Validate() (size int, _ field.ErrorList) {
 	_, raw, errs := p.ProviderSpec(0)
 
 	for i, zone := range p.Zones[1:] {
-		errs = append(errs, validation.Topology(zone, p.path.Child("zones").Index(i+1))...)
+		errs = append(errs, validation.ValidateTopology(zone, p.path.Child("zones").Index(i+1))...)
 	}
 
 	return p.ClassSize(raw) * len(p.Zones), errs

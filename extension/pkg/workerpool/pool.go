@@ -120,11 +120,11 @@ func (s *Settings) Pool(given extensionsv1alpha1.WorkerPool, path *field.Path) (
 
 	if p.Type != nil {
 		errs = append(errs, p.resolveImage()...)
-		errs = append(errs, p.withinType()...)
+		errs = append(errs, p.validateMachineType()...)
 	}
 
 	errs = append(errs, p.resolveVolumes()...)
-	errs = append(errs, p.nameservers()...)
+	errs = append(errs, p.validateNameservers()...)
 
 	return p, errs
 }
@@ -142,8 +142,8 @@ func (p *Pool) resolveMachineType() field.ErrorList {
 	return nil
 }
 
-// nameservers requires nameservers if the machines use no others; KubeVirt refuses such machines.
-func (p *Pool) nameservers() field.ErrorList {
+// validateNameservers requires nameservers if the machines use no others; KubeVirt refuses such machines.
+func (p *Pool) validateNameservers() field.ErrorList {
 	if p.Config.DNSPolicy != corev1.DNSNone || p.Config.DNSConfig != nil && len(p.Config.DNSConfig.Nameservers) > 0 {
 		return nil
 	}
@@ -151,10 +151,10 @@ func (p *Pool) nameservers() field.ErrorList {
 	return field.ErrorList{field.Required(p.path.Child("providerConfig", "dnsConfig", "nameservers"), "set at least one nameserver, or another dnsPolicy; None uses no nameserver of the provider cluster")}
 }
 
-// withinType refuses what the machine type defines: CPU and memory of an instance type, and more memory
+// validateMachineType refuses what the machine type defines: CPU and memory of an instance type, and more memory
 // than the operator offers. The provider cluster would reserve only the memory of the machine type.
 // More CPUs are allowed, since the requests and limits of the machine type still bound their time.
-func (p *Pool) withinType() field.ErrorList {
+func (p *Pool) validateMachineType() field.ErrorList {
 	config := p.path.Child("providerConfig")
 
 	if p.TypeConfig.Instancetype != nil {

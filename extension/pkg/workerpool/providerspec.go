@@ -202,7 +202,7 @@ func (p *Pool) template() (*providerspec.VirtualMachineTemplate, field.ErrorList
 
 	if own == nil {
 		own = &providerspec.VirtualMachineTemplate{}
-	} else if errs := refuseHardware(own, path); len(errs) > 0 {
+	} else if errs := validateTemplate(own, path); len(errs) > 0 {
 		return nil, errs
 	}
 
@@ -251,9 +251,9 @@ func hardwareOf(t *api.MachineType) map[string]any {
 	return map[string]any{"spec": spec}
 }
 
-// refuseHardware returns an error for each field of a template that only the operator may set, in the
+// validateTemplate returns an error for each field of a template that only the operator may set, in the
 // CloudProfile. cluster-autoscaler and quotas calculate with the machine type.
-func refuseHardware(own *providerspec.VirtualMachineTemplate, path *field.Path) field.ErrorList {
+func validateTemplate(own *providerspec.VirtualMachineTemplate, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	refuse := func(set bool, path *field.Path, reason string) {

@@ -36,17 +36,17 @@ func (*cloudProfileValidator) Validate(_ context.Context, newObj, oldObj client.
 	case given.DeletionTimestamp != nil || before != nil && equality.Semantic.DeepEqual(given.Spec, before.Spec):
 		return nil
 	case before == nil:
-		return profileErrors(&given.Spec).ToAggregate()
+		return validateCloudProfile(&given.Spec).ToAggregate()
 	default:
-		return introduced(profileErrors(&given.Spec), profileErrors(&before.Spec)).ToAggregate()
+		return introduced(validateCloudProfile(&given.Spec), validateCloudProfile(&before.Spec)).ToAggregate()
 	}
 }
 
 // configPath is the path of the CloudProfileConfig.
 func configPath() *field.Path { return field.NewPath("spec", "providerConfig") }
 
-// profileErrors returns the errors of a CloudProfile.
-func profileErrors(spec *gardencorev1beta1.CloudProfileSpec) field.ErrorList {
+// validateCloudProfile returns the errors of a CloudProfile.
+func validateCloudProfile(spec *gardencorev1beta1.CloudProfileSpec) field.ErrorList {
 	if spec.ProviderConfig == nil {
 		return field.ErrorList{field.Required(configPath(), "set a CloudProfileConfig with the sources of the machine images")}
 	}
@@ -56,34 +56,34 @@ func profileErrors(spec *gardencorev1beta1.CloudProfileSpec) field.ErrorList {
 
 	images := &imageRules{definitions: spec.MachineCapabilities}
 
-	errs = append(errs, images.entries(config.MachineImages)...)
-	errs = append(errs, images.missing(spec.MachineImages, config.MachineImages)...)
-	errs = append(errs, images.sources(config.MachineImages)...)
-	errs = append(errs, machineTypes(spec.MachineTypes, config.MachineTypes)...)
+	errs = append(errs, images.validateEntries(config.MachineImages)...)
+	errs = append(errs, images.validateComplete(spec.MachineImages, config.MachineImages)...)
+	errs = append(errs, images.validateSources(config.MachineImages)...)
+	errs = append(errs, validateMachineTypes(spec.MachineTypes, config.MachineTypes)...)
 
 	volumeClasses := configPath().Child("volumeClasses")
-	errs = append(errs, validation.VolumeClasses(config.VolumeClasses, volumeClasses)...)
-	errs = append(errs, volumeTypes(spec.VolumeTypes)...)
-	errs = append(errs, validation.OfferedNetworks(config.SharedNetworks, configPath().Child("sharedNetworks"))...)
+	errs = append(errs, validation.ValidateVolumeClasses(config.VolumeClasses, volumeClasses)...)
+	errs = append(errs, validateVolumeTypes(spec.VolumeTypes)...)
+	errs = append(errs, validation.ValidateOfferedNetworks(config.SharedNetworks, configPath().Child("sharedNetworks"))...)
 
-	return append(errs, zonesOfClasses(spec.Regions, config.VolumeClasses, volumeClasses)...)
+	return append(errs, validateVolumeClassZones(spec.Regions, config.VolumeClasses, volumeClasses)...)
 }
 
-// volumeTypes returns the errors of the storage classes of volume types.
-func volumeTypes(types []gardencorev1beta1.VolumeType) field.ErrorList {
+// validateVolumeTypes returns the errors of the storage classes of volume types.
+func validateVolumeTypes(types []gardencorev1beta1.VolumeType) field.ErrorList {
 	var errs field.ErrorList
 
 	for i, t := range types {
 		if t.Class != "" {
-			errs = append(errs, validation.StorageClass(t.Class, field.NewPath("spec", "volumeTypes").Index(i).Child("class"))...)
+			errs = append(errs, validation.ValidateStorageClass(t.Class, field.NewPath("spec", "volumeTypes").Index(i).Child("class"))...)
 		}
 	}
 
 	return errs
 }
 
-// machineTypes returns the errors of the extensions of machine types, and of all machine types.
-func machineTypes(given []gardencorev1beta1.MachineType, extended []api.MachineType) field.ErrorList {
+// validateMachineTypes returns the errors of the extensions of machine types, and of all machine types.
+func validateMachineTypes(given []gardencorev1beta1.MachineType, extended []api.MachineType) field.ErrorList {
 	var errs field.ErrorList
 
 	types := map[string]*gardencorev1beta1.MachineType{}
@@ -103,7 +103,7 @@ func machineTypes(given []gardencorev1beta1.MachineType, extended []api.MachineT
 		case !found:
 			errs = append(errs, field.Invalid(path.Child("name"), e.Name, "spec.machineTypes has no machine type with this name; add it there, or remove this entry"))
 		default:
-			errs = append(errs, limits(t, &e, path)...)
+			errs = append(errs, validateLimits(t, &e, path)...)
 		}
 
 		known[e.Name] = e
@@ -111,16 +111,16 @@ func machineTypes(given []gardencorev1beta1.MachineType, extended []api.MachineT
 
 	for i := range given {
 		e := known[given[i].Name]
-		errs = append(errs, gpus(&given[i], &e, field.NewPath("spec", "machineTypes").Index(i))...)
-		errs = append(errs, machineErrors(given[i], e, anyImage(&given[i]))...)
+		errs = append(errs, validateGPUs(&given[i], &e, field.NewPath("spec", "machineTypes").Index(i))...)
+		errs = append(errs, validateMachine(given[i], e, anyImage(&given[i]))...)
 	}
 
 	return errs
 }
 
-// gpus returns an error if cluster-autoscaler would expect other GPUs than the machines have. Those of an
+// validateGPUs returns an error if cluster-autoscaler would expect other GPUs than the machines have. Those of an
 // instance type are not known.
-func gpus(t *gardencorev1beta1.MachineType, e *api.MachineType, path *field.Path) field.ErrorList {
+func validateGPUs(t *gardencorev1beta1.MachineType, e *api.MachineType, path *field.Path) field.ErrorList {
 	if e.Instancetype != nil || t.GPU.Value() == int64(len(e.GPUs)) {
 		return nil
 	}
@@ -129,20 +129,20 @@ func gpus(t *gardencorev1beta1.MachineType, e *api.MachineType, path *field.Path
 		"must be the number of gpus of this machine type in spec.providerConfig.machineTypes, which is %d", len(e.GPUs)))}
 }
 
-// limits returns the errors of limits that contradict the machine type.
-func limits(t *gardencorev1beta1.MachineType, e *api.MachineType, path *field.Path) field.ErrorList {
+// validateLimits returns the errors of limits that contradict the machine type.
+func validateLimits(t *gardencorev1beta1.MachineType, e *api.MachineType, path *field.Path) field.ErrorList {
 	switch {
 	case e.Limits == nil:
 		return nil
 	case e.Instancetype != nil:
 		return field.ErrorList{field.Forbidden(path.Child("limits"), "the instance type defines CPU and memory; remove the limits")}
 	default:
-		return append(limit(e.Limits.CPU, &t.CPU, "cpu", path), limit(e.Limits.Memory, &t.Memory, "memory", path)...)
+		return append(validateLimit(e.Limits.CPU, &t.CPU, "cpu", path), validateLimit(e.Limits.Memory, &t.Memory, "memory", path)...)
 	}
 }
 
-// limit returns an error if a limit is lower than the request; KubeVirt refuses such machines.
-func limit(given, request *resource.Quantity, name string, path *field.Path) field.ErrorList {
+// validateLimit returns an error if a limit is lower than the request; KubeVirt refuses such machines.
+func validateLimit(given, request *resource.Quantity, name string, path *field.Path) field.ErrorList {
 	if given == nil || given.Cmp(*request) >= 0 {
 		return nil
 	}
@@ -151,8 +151,8 @@ func limit(given, request *resource.Quantity, name string, path *field.Path) fie
 		"must be at least the %s of the machine type in spec.machineTypes, which is %s", name, request.String()))}
 }
 
-// zonesOfClasses returns the errors of zones that no region has.
-func zonesOfClasses(regions []gardencorev1beta1.Region, classes []api.VolumeClass, path *field.Path) field.ErrorList {
+// validateVolumeClassZones returns the errors of zones that no region has.
+func validateVolumeClassZones(regions []gardencorev1beta1.Region, classes []api.VolumeClass, path *field.Path) field.ErrorList {
 	zones := sets.New(providerspec.AnyTopology) // It is reported with the other rules of zones.
 
 	for _, region := range regions {

@@ -13,9 +13,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 )
 
-// moved returns an error if other credentials of a Shoot point to another namespace. Whether the server
+// validateCredentialsNamespace returns an error if other credentials of a Shoot point to another namespace. Whether the server
 // is that of the same cluster cannot be known: its address may change.
-func (v *shootValidator) moved(ctx context.Context, c *validationContext) (field.ErrorList, error) {
+func (v *shootValidator) validateCredentialsNamespace(ctx context.Context, c *validationContext) (field.ErrorList, error) {
 	binding := ptr.Deref(c.Spec.CredentialsBindingName, "")
 	oldBinding := ptr.Deref(c.old.Spec.CredentialsBindingName, "")
 	if binding == oldBinding || binding == "" || oldBinding == "" || c.createsNamespace() {

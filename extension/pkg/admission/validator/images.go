@@ -38,8 +38,8 @@ func countVersions(images []api.MachineImages) int {
 	return count
 }
 
-// entries returns the errors of the list: names, versions, and exactly one source for each disk.
-func (r *imageRules) entries(images []api.MachineImages) field.ErrorList {
+// validateEntries returns the errors of the list: names, versions, and exactly one source for each disk.
+func (r *imageRules) validateEntries(images []api.MachineImages) field.ErrorList {
 	if count := countVersions(images); count > maxVersions {
 		return field.ErrorList{field.TooMany(configPath().Child("machineImages"), count, maxVersions)}
 	}
@@ -73,7 +73,7 @@ func (r *imageRules) entries(images []api.MachineImages) field.ErrorList {
 
 			known.Insert(key)
 
-			errs = append(errs, r.version(v, path)...)
+			errs = append(errs, r.validateVersion(v, path)...)
 		}
 	}
 
@@ -89,10 +89,10 @@ func (r *imageRules) architectureOf(v *api.MachineImageVersion) string {
 	return ptr.Deref(v.Architecture, v1beta1constants.ArchitectureAMD64)
 }
 
-// version returns the errors of the sources of a version.
-func (r *imageRules) version(v *api.MachineImageVersion, path *field.Path) field.ErrorList {
+// validateVersion returns the errors of the sources of a version.
+func (r *imageRules) validateVersion(v *api.MachineImageVersion, path *field.Path) field.ErrorList {
 	if len(v.CapabilityFlavors) == 0 {
-		return append(architecture(v.Architecture, path.Child("architecture")), oneSource(&v.ImageSource, path)...)
+		return append(validateArchitecture(v.Architecture, path.Child("architecture")), validateOneSource(&v.ImageSource, path)...)
 	}
 
 	var errs field.ErrorList
@@ -109,7 +109,7 @@ func (r *imageRules) version(v *api.MachineImageVersion, path *field.Path) field
 
 	for i := range v.CapabilityFlavors {
 		flavor, path := &v.CapabilityFlavors[i], path.Child("capabilityFlavors").Index(i)
-		errs = append(errs, oneSource(&flavor.ImageSource, path)...)
+		errs = append(errs, validateOneSource(&flavor.ImageSource, path)...)
 		errs = append(errs, gardenerutils.ValidateCapabilities(flavor.Capabilities, r.definitions, path.Child("capabilities"))...)
 
 		key := keyOf(r.withDefaults(flavor.Capabilities))
@@ -123,7 +123,7 @@ func (r *imageRules) version(v *api.MachineImageVersion, path *field.Path) field
 	return errs
 }
 
-func architecture(given *string, path *field.Path) field.ErrorList {
+func validateArchitecture(given *string, path *field.Path) field.ErrorList {
 	if given == nil || slices.Contains(v1beta1constants.ValidArchitectures, *given) {
 		return nil
 	}
@@ -135,8 +135,8 @@ func (r *imageRules) withDefaults(c gardencorev1beta1.Capabilities) gardencorev1
 	return gardencorev1beta1.GetCapabilitiesWithAppliedDefaults(c, r.definitions)
 }
 
-// oneSource returns an error unless there is exactly one source.
-func oneSource(s *api.ImageSource, path *field.Path) field.ErrorList {
+// validateOneSource returns an error unless there is exactly one source.
+func validateOneSource(s *api.ImageSource, path *field.Path) field.ErrorList {
 	switch given := sourcesOf(s); len(given) {
 	case 0:
 		return field.ErrorList{field.Required(path.Child("sourceURL"), "set sourceURL, source, sourceRef or containerDisk")}
@@ -171,9 +171,9 @@ type disks struct {
 	flavors, architectures sets.Set[string]
 }
 
-// missing returns the versions and architectures, or flavors, that Shoots can choose, but that have no
+// validateComplete returns the versions and architectures, or flavors, that Shoots can choose, but that have no
 // source.
-func (r *imageRules) missing(offered []gardencorev1beta1.MachineImage, images []api.MachineImages) field.ErrorList {
+func (r *imageRules) validateComplete(offered []gardencorev1beta1.MachineImage, images []api.MachineImages) field.ErrorList {
 	var errs field.ErrorList
 
 	sources := r.disksOf(images)

@@ -15,10 +15,10 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/workerpool"
 )
 
-// sources returns the errors of all images for which the driver would refuse a machine.
-func (r *imageRules) sources(images []api.MachineImages) field.ErrorList {
+// validateSources returns the errors of all images for which the driver would refuse a machine.
+func (r *imageRules) validateSources(images []api.MachineImages) field.ErrorList {
 	if countVersions(images) > maxVersions {
-		return nil // entries reports it.
+		return nil // validateEntries reports it.
 	}
 
 	var errs field.ErrorList
@@ -37,11 +37,11 @@ func (r *imageRules) sources(images []api.MachineImages) field.ErrorList {
 
 			for _, source := range sources {
 				if len(sourcesOf(source)) != 1 {
-					continue // entries reports it.
+					continue // validateEntries reports it.
 				}
 
 				tried := api.MachineImage{Name: image.Name, Version: v.Version, Source: source, Architecture: v.Architecture}
-				errs = append(errs, machineErrors(anyType(v.Architecture), api.MachineType{}, tried)...)
+				errs = append(errs, validateMachine(anyType(v.Architecture), api.MachineType{}, tried)...)
 			}
 		}
 	}
@@ -49,9 +49,9 @@ func (r *imageRules) sources(images []api.MachineImages) field.ErrorList {
 	return errs
 }
 
-// machineErrors returns the errors of the smallest pool with a machine type and an image: the errors of a
+// validateMachine returns the errors of the smallest pool with a machine type and an image: the errors of a
 // CloudProfile that its Shoots could not correct.
-func machineErrors(machineType gardencorev1beta1.MachineType, extended api.MachineType, image api.MachineImage) field.ErrorList {
+func validateMachine(machineType gardencorev1beta1.MachineType, extended api.MachineType, image api.MachineImage) field.ErrorList {
 	const inCloudProfile = "CloudProfile."
 
 	extended.Name = machineType.Name

@@ -42,32 +42,32 @@ func (v *namespacedCloudProfileValidator) Validate(ctx context.Context, newObj, 
 		return fmt.Errorf("spec.parent: get CloudProfile %s: %w", given.Spec.Parent.Name, err)
 	}
 
-	errs := namespacedErrors(&given.Spec, parent)
+	errs := validateNamespacedCloudProfile(&given.Spec, parent)
 	if before != nil {
-		errs = introduced(errs, namespacedErrors(&before.Spec, parent))
+		errs = introduced(errs, validateNamespacedCloudProfile(&before.Spec, parent))
 	}
 
 	return errs.ToAggregate()
 }
 
-// namespacedErrors returns the errors of a NamespacedCloudProfile.
-func namespacedErrors(given *gardencorev1beta1.NamespacedCloudProfileSpec, parent *gardencorev1beta1.CloudProfile) field.ErrorList {
+// validateNamespacedCloudProfile returns the errors of a NamespacedCloudProfile.
+func validateNamespacedCloudProfile(given *gardencorev1beta1.NamespacedCloudProfileSpec, parent *gardencorev1beta1.CloudProfile) field.ErrorList {
 	config := &api.CloudProfileConfig{}
 	inherited := &api.CloudProfileConfig{}
-	errs := append(api.Decode(given.ProviderConfig, configPath(), config), onlyImages(config)...)
+	errs := append(api.Decode(given.ProviderConfig, configPath(), config), validateOnlyImages(config)...)
 	_ = api.Decode(parent.Spec.ProviderConfig, nil, inherited) // The validator of the CloudProfile reports errors.
 
 	// gardener-controller-manager converts the project's entries to the format of the CloudProfile.
 	spec := gardenerutils.TransformSpecToParentFormat(*given.DeepCopy(), parent.Spec.MachineCapabilities)
 	images := &imageRules{definitions: parent.Spec.MachineCapabilities}
 
-	errs = append(errs, images.entries(config.MachineImages)...)
-	errs = append(errs, images.inherited(config.MachineImages, inherited.MachineImages, parent.Name)...)
-	errs = append(errs, images.sources(config.MachineImages)...)
-	errs = append(errs, images.missing(added(spec.MachineImages, parent.Spec.MachineImages), config.MachineImages)...)
-	errs = append(errs, machineTypes(spec.MachineTypes, nil)...)
+	errs = append(errs, images.validateEntries(config.MachineImages)...)
+	errs = append(errs, images.validateInherited(config.MachineImages, inherited.MachineImages, parent.Name)...)
+	errs = append(errs, images.validateSources(config.MachineImages)...)
+	errs = append(errs, images.validateComplete(added(spec.MachineImages, parent.Spec.MachineImages), config.MachineImages)...)
+	errs = append(errs, validateMachineTypes(spec.MachineTypes, nil)...)
 
-	return append(errs, volumeTypes(spec.VolumeTypes)...)
+	return append(errs, validateVolumeTypes(spec.VolumeTypes)...)
 }
 
 // added returns the versions that the parent does not have. Of the others, a project can only change the
@@ -89,8 +89,8 @@ func added(images, inherited []gardencorev1beta1.MachineImage) []gardencorev1bet
 	return added
 }
 
-// onlyImages refuses what only the operator can offer.
-func onlyImages(config *api.CloudProfileConfig) field.ErrorList {
+// validateOnlyImages refuses what only the operator can offer.
+func validateOnlyImages(config *api.CloudProfileConfig) field.ErrorList {
 	const operator = "only a CloudProfile can have it; ask the operator to add it there"
 
 	var errs field.ErrorList
@@ -103,11 +103,11 @@ func onlyImages(config *api.CloudProfileConfig) field.ErrorList {
 		errs = append(errs, field.Forbidden(configPath().Child("volumeClasses"), operator))
 	}
 
-	return append(errs, noNetworks(config, operator)...)
+	return append(errs, validateNoNetworks(config, operator)...)
 }
 
-// inherited refuses versions that the parent has.
-func (r *imageRules) inherited(images, inherited []api.MachineImages, parent string) field.ErrorList {
+// validateInherited refuses versions that the parent has.
+func (r *imageRules) validateInherited(images, inherited []api.MachineImages, parent string) field.ErrorList {
 	known := sets.New[string]()
 
 	for _, image := range inherited {

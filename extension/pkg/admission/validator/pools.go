@@ -24,7 +24,7 @@ func (c *validationContext) validatePools(ctx context.Context, networks []api.Ne
 		zones += len(c.Spec.Provider.Workers[i].Zones)
 	}
 
-	if errs := workerpool.CheckClasses(zones); len(errs) > 0 {
+	if errs := workerpool.ValidateClassCount(zones); len(errs) > 0 {
 		return errs
 	}
 
@@ -47,7 +47,7 @@ func (c *validationContext) validatePools(ctx context.Context, networks []api.Ne
 		classes, found := validatePool(settings, &c.Spec.Provider.Workers[i], provider().Child("workers").Index(i))
 		errs, size = append(errs, found...), size+classes
 
-		if tooLarge := workerpool.CheckClassSize(size); len(tooLarge) > 0 {
+		if tooLarge := workerpool.ValidateClassSize(size); len(tooLarge) > 0 {
 			return append(errs, tooLarge...)
 		}
 	}

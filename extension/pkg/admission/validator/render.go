@@ -40,7 +40,7 @@ func MachineClasses(ctx context.Context, garden client.Reader, shoot *gardencore
 		return nil, err
 	}
 
-	if errs := profileErrors(c.profile); len(errs) > 0 {
+	if errs := validateCloudProfile(c.profile); len(errs) > 0 {
 		return nil, fmt.Errorf("CloudProfile: %w", errs.ToAggregate())
 	}
 

@@ -34,13 +34,13 @@ func (v *secretValidator) Validate(_ context.Context, newObj, oldObj client.Obje
 		return nil
 	}
 
-	return v.credentials(given, before).ToAggregate()
+	return v.validateCredentials(given, before).ToAggregate()
 }
 
 func kubeconfigOf(secret *corev1.Secret) []byte { return secret.Data[providerspec.SecretKeyKubeconfig] }
 
-// credentials returns the errors of a Secret. before is the Secret before the change; nil for a new one.
-func (v *secretValidator) credentials(given, before *corev1.Secret) field.ErrorList {
+// validateCredentials returns the errors of a Secret. before is the Secret before the change; nil for a new one.
+func (v *secretValidator) validateCredentials(given, before *corev1.Secret) field.ErrorList {
 	path := field.NewPath("data").Key(providerspec.SecretKeyKubeconfig)
 
 	raw := kubeconfigOf(given)

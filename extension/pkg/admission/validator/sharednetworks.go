@@ -10,11 +10,11 @@ import (
 // validateSharedNetworks returns the errors of shared networks that the CloudProfile does not offer. The controller
 // checks those in the namespace of the machines, which admission does not know.
 func (c *validationContext) validateSharedNetworks() field.ErrorList {
-	return validation.SharedNetworks(c.infrastructureConfig.Networks.SharedNetworks, c.profileConfig.SharedNetworks, infrastructurePath().Child("networks", "sharedNetworks"))
+	return validation.ValidateSharedNetworks(c.infrastructureConfig.Networks.SharedNetworks, c.profileConfig.SharedNetworks, infrastructurePath().Child("networks", "sharedNetworks"))
 }
 
-// noNetworks refuses the shared networks of a NamespacedCloudProfile: a project must not offer networks to itself.
-func noNetworks(config *api.CloudProfileConfig, message string) field.ErrorList {
+// validateNoNetworks refuses the shared networks of a NamespacedCloudProfile: a project must not offer networks to itself.
+func validateNoNetworks(config *api.CloudProfileConfig, message string) field.ErrorList {
 	if config.SharedNetworks == nil {
 		return nil
 	}

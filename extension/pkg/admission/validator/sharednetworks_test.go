@@ -18,9 +18,9 @@ func profileOffering(t *testing.T, networks string) *gardencorev1beta1.CloudProf
 	return profile
 }
 
-// TestSharedNetworks_Offered accepts the shared network of the example Shoot only if the CloudProfile offers it. A Shoot
+// TestValidateSharedNetworks_Offered accepts the shared network of the example Shoot only if the CloudProfile offers it. A Shoot
 // that has the network can still be changed.
-func TestSharedNetworks_Offered(t *testing.T) {
+func TestValidateSharedNetworks_Offered(t *testing.T) {
 	t.Parallel()
 
 	const path = "spec.provider.infrastructureConfig.networks.sharedNetworks[0]: "
@@ -46,8 +46,8 @@ func TestSharedNetworks_Offered(t *testing.T) {
 	}
 }
 
-// TestSharedNetworks_CloudProfile validates the list. A project cannot offer networks.
-func TestSharedNetworks_CloudProfile(t *testing.T) {
+// TestValidateCloudProfile_SharedNetworks validates the list. A project cannot offer networks.
+func TestValidateCloudProfile_SharedNetworks(t *testing.T) {
 	t.Parallel()
 
 	v := &cloudProfileValidator{}

@@ -41,7 +41,7 @@ func (v *shootValidator) Validate(ctx context.Context, newObj, oldObj client.Obj
 		return nil
 	}
 
-	errs, err := v.errorsOf(ctx, shoot, oldShoot)
+	errs, err := v.validateShoot(ctx, shoot, oldShoot)
 	if err != nil {
 		return err
 	}
@@ -53,15 +53,15 @@ func (v *shootValidator) Validate(ctx context.Context, newObj, oldObj client.Obj
 	return first(errs).ToAggregate()
 }
 
-// errorsOf returns the errors of a new Shoot, or those that a change introduces.
-func (v *shootValidator) errorsOf(ctx context.Context, shoot, oldShoot *gardencorev1beta1.Shoot) (field.ErrorList, error) {
+// validateShoot returns the errors of a new Shoot, or those that a change introduces.
+func (v *shootValidator) validateShoot(ctx context.Context, shoot, oldShoot *gardencorev1beta1.Shoot) (field.ErrorList, error) {
 	c, err := v.resolve(ctx, shoot)
 	if err != nil {
 		return nil, err
 	}
 
 	if oldShoot == nil {
-		return c.errors(ctx), nil
+		return c.validate(ctx), nil
 	}
 
 	old, err := v.resolve(ctx, oldShoot)
@@ -73,9 +73,9 @@ func (v *shootValidator) errorsOf(ctx context.Context, shoot, oldShoot *gardenco
 	c.old = old
 	old.old = old
 
-	errs := append(introduced(c.errors(ctx), old.errors(ctx)), c.immutable()...)
+	errs := append(introduced(c.validate(ctx), old.validate(ctx)), c.validateImmutable()...)
 
-	moved, err := v.moved(ctx, c)
+	moved, err := v.validateCredentialsNamespace(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +119,8 @@ func provider() *field.Path { return field.NewPath("spec", "provider") }
 
 func infrastructurePath() *field.Path { return provider().Child("infrastructureConfig") }
 
-// errors returns the errors of the whole Shoot. It ends early if the context ends.
-func (c *validationContext) errors(ctx context.Context) field.ErrorList {
+// validate returns the errors of the whole Shoot. It ends early if the context ends.
+func (c *validationContext) validate(ctx context.Context) field.ErrorList {
 	errs, valid := c.validateInfrastructureConfig()
 
 	var networks []api.NetworkStatus
@@ -139,14 +139,14 @@ func (c *validationContext) errors(ctx context.Context) field.ErrorList {
 func (c *validationContext) validateInfrastructureConfig() (errs field.ErrorList, valid bool) {
 	errs = slices.Concat(c.infrastructureErrs, c.validateNetworkCount())
 	if len(errs) == 0 {
-		errs = validation.InfrastructureConfig(&c.infrastructureConfig, infrastructurePath())
+		errs = validation.ValidateInfrastructureConfig(&c.infrastructureConfig, infrastructurePath())
 	}
 
 	if len(errs) > 0 {
 		return errs, false
 	}
 
-	return validation.Networking(c.Spec.Networking, &c.infrastructureConfig), true
+	return validation.ValidateNetworking(c.Spec.Networking, &c.infrastructureConfig), true
 }
 
 // validateNetworkCount returns an error if machines would have too many interfaces. Machines of the Shoot before the
@@ -156,7 +156,7 @@ func (c *validationContext) validateNetworkCount() field.ErrorList {
 		return nil
 	}
 
-	return validation.NetworkCount(&c.infrastructureConfig, infrastructurePath())
+	return validation.ValidateNetworkCount(&c.infrastructureConfig, infrastructurePath())
 }
 
 func countOf(config *api.InfrastructureConfig) int {
@@ -167,7 +167,7 @@ func countOf(config *api.InfrastructureConfig) int {
 // namespace, which only the credentials have. It returns none if there are too many: each class would have them.
 func (c *validationContext) networks() []api.NetworkStatus {
 	config := &c.infrastructureConfig
-	if len(validation.NetworkCount(config, nil)) > 0 {
+	if len(validation.ValidateNetworkCount(config, nil)) > 0 {
 		return nil
 	}
 
@@ -191,8 +191,8 @@ func (c *validationContext) technicalID() string { return cmp.Or(c.Status.Techni
 
 const anyTechnicalID = "shoot--project--name"
 
-// immutable returns the errors of changes that the controllers could not make.
-func (c *validationContext) immutable() field.ErrorList {
+// validateImmutable returns the errors of changes that the controllers could not make.
+func (c *validationContext) validateImmutable() field.ErrorList {
 	var errs field.ErrorList
 
 	if c.createsNamespace() != c.old.createsNamespace() {

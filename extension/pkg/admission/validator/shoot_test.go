@@ -257,7 +257,7 @@ func TestShootValidator_ContextEnds(t *testing.T) {
 	cancel()
 
 	c := newValidationContext(shootWith(t, 300, 3, 1, repeated(10, `"k%d":0`)), &exampleProfile(t).Spec)
-	require.Empty(t, c.errors(ctx), "no pool is validated")
+	require.Empty(t, c.validate(ctx), "no pool is validated")
 
 	err := (&shootValidator{garden: gardenWith(t, exampleProfile(t))}).Validate(ctx, c.Shoot, nil)
 	require.ErrorIs(t, err, context.Canceled)

@@ -68,8 +68,8 @@ func edited(t testing.TB, raw *runtime.RawExtension, old, text string) *runtime.
 	return &runtime.RawExtension{Raw: []byte(strings.Replace(string(raw.Raw), old, text, 1))}
 }
 
-// TestOnlyNewErrors changes Shoots that an older version accepted.
-func TestOnlyNewErrors(t *testing.T) {
+// TestShootValidator_OnlyNewErrors changes Shoots that an older version accepted.
+func TestShootValidator_OnlyNewErrors(t *testing.T) {
 	t.Parallel()
 
 	shoot, profile := exampleShoot(t), exampleProfile(t)
@@ -169,8 +169,8 @@ func requireFields(t *testing.T, err error, want []string, reason string) {
 	}
 }
 
-// TestImageInUse keeps an image usable for a pool that has it when the CloudProfile no longer offers it.
-func TestImageInUse(t *testing.T) {
+// TestShootValidator_ImageInUse keeps an image usable for a pool that has it when the CloudProfile no longer offers it.
+func TestShootValidator_ImageInUse(t *testing.T) {
 	t.Parallel()
 
 	profile, shoot := exampleProfile(t), exampleShoot(t)
@@ -188,8 +188,8 @@ func TestImageInUse(t *testing.T) {
 	require.ErrorContains(t, validator.Validate(t.Context(), another, shoot), "spec.provider.workers[0].machine.image: ")
 }
 
-// TestWorkerless accepts Shoots without workers, and Shoots that did not change, without a request.
-func TestWorkerless(t *testing.T) {
+// TestShootValidator_Workerless accepts Shoots without workers, and Shoots that did not change, without a request.
+func TestShootValidator_Workerless(t *testing.T) {
 	t.Parallel()
 
 	shoot := exampleShoot(t)
@@ -199,8 +199,8 @@ func TestWorkerless(t *testing.T) {
 	require.NoError(t, (&shootValidator{}).Validate(t.Context(), shoot, nil))
 }
 
-// TestCapabilities validates images of a CloudProfile with capabilities.
-func TestCapabilities(t *testing.T) {
+// TestCloudProfileValidator_Capabilities validates images of a CloudProfile with capabilities.
+func TestCloudProfileValidator_Capabilities(t *testing.T) {
 	t.Parallel()
 
 	const twoFlavors = `[{"sourceURL": "https://example.com/uefi", "capabilities": {"architecture": ["amd64"], "firmware": ["uefi"]}},
@@ -247,8 +247,8 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// TestFormatsOfProjects validates NamespacedCloudProfiles in both formats of architectures.
-func TestFormatsOfProjects(t *testing.T) {
+// TestNamespacedCloudProfileValidator_Formats validates NamespacedCloudProfiles in both formats of architectures.
+func TestNamespacedCloudProfileValidator_Formats(t *testing.T) {
 	t.Parallel()
 
 	const source = `"machineImages": [{"name": "ubuntu", "versions": [{"version": "24.4.0", "sourceURL": "https://example.com/a", "architecture": "arm64"}]}]`
@@ -314,8 +314,8 @@ func TestFormatsOfProjects(t *testing.T) {
 	}
 }
 
-// TestManyVersions bounds the time of a validation.
-func TestManyVersions(t *testing.T) {
+// TestCloudProfileValidator_ManyVersions bounds the time of a validation.
+func TestCloudProfileValidator_ManyVersions(t *testing.T) {
 	t.Parallel()
 
 	profile := exampleProfile(t)
@@ -326,9 +326,9 @@ func TestManyVersions(t *testing.T) {
 	require.ErrorContains(t, (&cloudProfileValidator{}).Validate(t.Context(), profile, nil), "must have at most 1000 items")
 }
 
-// FuzzShoot validates Shoots and CloudProfiles with arbitrary configurations: no input makes the webhook
+// FuzzShootValidator validates Shoots and CloudProfiles with arbitrary configurations: no input makes the webhook
 // panic, and each error names a field.
-func FuzzShoot(f *testing.F) {
+func FuzzShootValidator(f *testing.F) {
 	manifest, profile := exampleShoot(f), exampleProfile(f)
 	provider := manifest.Spec.Provider
 
@@ -350,11 +350,11 @@ func FuzzShoot(f *testing.F) {
 		given.Spec.Provider.ControlPlaneConfig = &runtime.RawExtension{Raw: controlPlane}
 		given.Spec.Provider.Workers[0].ProviderConfig = &runtime.RawExtension{Raw: worker}
 
-		for _, err := range profileErrors(&profile.Spec) {
+		for _, err := range validateCloudProfile(&profile.Spec) {
 			require.True(t, strings.HasPrefix(err.Field, "spec."), err.Error())
 		}
 
-		for _, err := range newValidationContext(given, &profile.Spec).errors(t.Context()) {
+		for _, err := range newValidationContext(given, &profile.Spec).validate(t.Context()) {
 			require.True(t, strings.HasPrefix(err.Field, "spec.") || strings.HasPrefix(err.Field, "CloudProfile."), err.Error())
 		}
 	})

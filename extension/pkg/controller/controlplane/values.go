@@ -135,7 +135,7 @@ func cloudProfileConfig(cluster *extensionscontroller.Cluster) (*api.CloudProfil
 	config := &api.CloudProfileConfig{}
 
 	errs := api.Decode(cluster.CloudProfile.Spec.ProviderConfig, path, config)
-	errs = append(errs, validation.VolumeClasses(config.VolumeClasses, path.Child("volumeClasses"))...)
+	errs = append(errs, validation.ValidateVolumeClasses(config.VolumeClasses, path.Child("volumeClasses"))...)
 
 	if len(errs) > 0 {
 		return nil, v1beta1helper.NewErrorWithCodes(errs.ToAggregate(), gardencorev1beta1.ErrorRetryableConfigurationProblem)

@@ -29,13 +29,13 @@ func (v *configValidator) Validate(ctx context.Context, infra *extensionsv1alpha
 	config := &api.InfrastructureConfig{}
 
 	errs := api.Decode(infra.Spec.ProviderConfig, configPath(), config)
-	errs = append(errs, validation.InfrastructureConfig(config, configPath())...)
+	errs = append(errs, validation.ValidateInfrastructureConfig(config, configPath())...)
 
-	errs = append(errs, validation.Networking(cluster.Shoot.Spec.Networking, config)...)
+	errs = append(errs, validation.ValidateNetworking(cluster.Shoot.Spec.Networking, config)...)
 
 	// Machines of an existing Infrastructure run.
 	if infra.Status.ProviderStatus == nil {
-		errs = append(errs, validation.NetworkCount(config, configPath())...)
+		errs = append(errs, validation.ValidateNetworkCount(config, configPath())...)
 	}
 
 	return errs

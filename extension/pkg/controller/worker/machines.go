@@ -26,7 +26,7 @@ type wanted struct {
 	deployments worker.MachineDeployments
 	classes     []class
 	images      []api.MachineImage
-	// size is the size of the classes: see workerpool.CheckClassSize.
+	// size is the size of the classes: see workerpool.ValidateClassSize.
 	size int
 }
 
@@ -76,7 +76,7 @@ func (d *delegate) addPools(ctx context.Context, w *wanted, namespace string) (e
 		zones += len(d.worker.Spec.Pools[i].Zones)
 	}
 
-	if tooMany := workerpool.CheckClasses(zones); len(tooMany) > 0 {
+	if tooMany := workerpool.ValidateClassCount(zones); len(tooMany) > 0 {
 		return tooMany, nil
 	}
 
@@ -94,7 +94,7 @@ func (d *delegate) addPools(ctx context.Context, w *wanted, namespace string) (e
 
 		errs = append(errs, invalid...)
 
-		if tooLarge := workerpool.CheckClassSize(w.size); len(tooLarge) > 0 {
+		if tooLarge := workerpool.ValidateClassSize(w.size); len(tooLarge) > 0 {
 			return append(errs, tooLarge...), nil
 		}
 	}
@@ -123,7 +123,7 @@ func (d *delegate) addPool(w *wanted, p *pool, namespace string) (field.ErrorLis
 			continue
 		}
 
-		if w.size += p.ClassSize(class.object.ProviderSpec.Raw); len(workerpool.CheckClassSize(w.size)) > 0 {
+		if w.size += p.ClassSize(class.object.ProviderSpec.Raw); len(workerpool.ValidateClassSize(w.size)) > 0 {
 			break // addPools reports it.
 		}
 

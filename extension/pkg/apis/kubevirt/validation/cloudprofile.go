@@ -19,8 +19,8 @@ var (
 	volumeBindingModes = []storagev1.VolumeBindingMode{"", storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer}
 )
 
-// VolumeClasses returns the errors of CloudProfileConfig.volumeClasses.
-func VolumeClasses(classes []api.VolumeClass, path *field.Path) field.ErrorList {
+// ValidateVolumeClasses returns the errors of CloudProfileConfig.volumeClasses.
+func ValidateVolumeClasses(classes []api.VolumeClass, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	exposed := sets.New[string]()
@@ -28,8 +28,8 @@ func VolumeClasses(classes []api.VolumeClass, path *field.Path) field.ErrorList 
 
 	for i, c := range classes {
 		path := path.Index(i)
-		errs = append(errs, objectName(c.Name, path.Child("name"))...)
-		errs = append(errs, exposedClass(c, path)...)
+		errs = append(errs, validateObjectName(c.Name, path.Child("name"))...)
+		errs = append(errs, validateExposedClass(c, path)...)
 
 		if c.ExposeAs != "" && exposed.Has(c.ExposeAs) {
 			errs = append(errs, field.Duplicate(path.Child("exposeAs"), c.ExposeAs))
@@ -47,21 +47,21 @@ func VolumeClasses(classes []api.VolumeClass, path *field.Path) field.ErrorList 
 	return errs
 }
 
-// exposedClass returns the errors of the fields of the StorageClass in the shoots.
-func exposedClass(c api.VolumeClass, path *field.Path) field.ErrorList {
+// validateExposedClass returns the errors of the fields of the StorageClass in the shoots.
+func validateExposedClass(c api.VolumeClass, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	if c.ExposeAs != "" {
-		errs = append(errs, objectName(c.ExposeAs, path.Child("exposeAs"))...)
+		errs = append(errs, validateObjectName(c.ExposeAs, path.Child("exposeAs"))...)
 	} else if c.Default || c.ReclaimPolicy != "" || c.VolumeBindingMode != "" || len(c.Zones) > 0 || c.SnapshotClass != "" {
 		errs = append(errs, field.Required(path.Child("exposeAs"), "set the name of the StorageClass in the shoots, or remove its other fields"))
 	}
 
 	if c.SnapshotClass != "" {
-		errs = append(errs, objectName(c.SnapshotClass, path.Child("snapshotClass"))...)
+		errs = append(errs, validateObjectName(c.SnapshotClass, path.Child("snapshotClass"))...)
 	}
 
-	errs = append(errs, zones(c.Zones, path.Child("zones"))...)
+	errs = append(errs, validateZones(c.Zones, path.Child("zones"))...)
 
 	if !slices.Contains(reclaimPolicies, c.ReclaimPolicy) {
 		errs = append(errs, field.NotSupported(path.Child("reclaimPolicy"), c.ReclaimPolicy, reclaimPolicies[1:]))
@@ -74,9 +74,9 @@ func exposedClass(c api.VolumeClass, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// zones returns the errors of the zones of a class. Without this validation, the API server would
+// validateZones returns the errors of the zones of a class. Without this validation, the API server would
 // reject a StorageClass with invalid zones only after its predecessor was deleted.
-func zones(names []string, path *field.Path) field.ErrorList {
+func validateZones(names []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	known := sets.New[string]()
@@ -103,11 +103,11 @@ func zones(names []string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// StorageClass returns the errors of the name of a storage class.
-func StorageClass(name string, path *field.Path) field.ErrorList { return objectName(name, path) }
+// ValidateStorageClass returns the errors of the name of a storage class.
+func ValidateStorageClass(name string, path *field.Path) field.ErrorList { return validateObjectName(name, path) }
 
-// objectName returns the errors of the name of a cluster-wide object.
-func objectName(name string, path *field.Path) field.ErrorList {
+// validateObjectName returns the errors of the name of a cluster-wide object.
+func validateObjectName(name string, path *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "")}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/validation"
 )
 
-func TestVolumeClasses(t *testing.T) {
+func TestValidateVolumeClasses(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -45,7 +45,7 @@ func TestVolumeClasses(t *testing.T) {
 			t.Parallel()
 
 			var got []string
-			for _, err := range validation.VolumeClasses(tc.classes, field.NewPath("classes")) {
+			for _, err := range validation.ValidateVolumeClasses(tc.classes, field.NewPath("classes")) {
 				got = append(got, err.Field)
 			}
 

@@ -20,19 +20,19 @@ import (
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 )
 
-// InfrastructureConfig returns the errors of an InfrastructureConfig.
-func InfrastructureConfig(config *api.InfrastructureConfig, path *field.Path) field.ErrorList {
+// ValidateInfrastructureConfig returns the errors of an InfrastructureConfig.
+func ValidateInfrastructureConfig(config *api.InfrastructureConfig, path *field.Path) field.ErrorList {
 	networks := path.Child("networks")
 
-	errs := append(tenantNetworks(config.Networks.TenantNetworks, networks.Child("tenantNetworks")),
-		sharedNetworks(config.Networks.SharedNetworks, networks.Child("sharedNetworks"))...)
+	errs := append(validateTenantNetworks(config.Networks.TenantNetworks, networks.Child("tenantNetworks")),
+		validateSharedNetworks(config.Networks.SharedNetworks, networks.Child("sharedNetworks"))...)
 
 	if config.Namespace != nil && config.Namespace.Create {
-		errs = append(errs, withNamespace(config.Networks.SharedNetworks, networks.Child("sharedNetworks"))...)
+		errs = append(errs, validateNamespaces(config.Networks.SharedNetworks, networks.Child("sharedNetworks"))...)
 	}
 
 	if config.Isolation != nil {
-		errs = append(errs, cidrs(config.Isolation.AllowedCIDRs, path.Child("isolation", "allowedCIDRs"))...)
+		errs = append(errs, validateCIDRs(config.Isolation.AllowedCIDRs, path.Child("isolation", "allowedCIDRs"))...)
 	}
 
 	return errs
@@ -42,9 +42,9 @@ func InfrastructureConfig(config *api.InfrastructureConfig, path *field.Path) fi
 // virtual machine has room for about sixteen.
 const maxNetworks = 16
 
-// NetworkCount returns an error if machines would have too many interfaces. It is a function of its own,
+// ValidateNetworkCount returns an error if machines would have too many interfaces. It is a function of its own,
 // since machines with more networks may exist.
-func NetworkCount(config *api.InfrastructureConfig, path *field.Path) field.ErrorList {
+func ValidateNetworkCount(config *api.InfrastructureConfig, path *field.Path) field.ErrorList {
 	if len(config.Networks.TenantNetworks)+len(config.Networks.SharedNetworks) <= maxNetworks {
 		return nil
 	}
@@ -53,7 +53,7 @@ func NetworkCount(config *api.InfrastructureConfig, path *field.Path) field.Erro
 		"must have at most %d tenantNetworks and sharedNetworks together, since each is an interface of each machine; remove networks", maxNetworks))}
 }
 
-func tenantNetworks(networks []api.TenantNetwork, path *field.Path) field.ErrorList {
+func validateTenantNetworks(networks []api.TenantNetwork, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	names := sets.New[string]()
@@ -61,13 +61,13 @@ func tenantNetworks(networks []api.TenantNetwork, path *field.Path) field.ErrorL
 
 	for i, n := range networks {
 		path := path.Index(i)
-		errs = append(errs, name(n.Name, path.Child("name"))...)
+		errs = append(errs, validateName(n.Name, path.Child("name"))...)
 
 		if names.Has(n.Name) {
 			errs = append(errs, field.Duplicate(path.Child("name"), n.Name))
 		}
 
-		if err := cniConfig(n.Config); err != nil {
+		if err := validateCNIConfig(n.Config); err != nil {
 			errs = append(errs, field.Invalid(path.Child("config"), field.OmitValueType{}, err.Error()))
 		}
 
@@ -77,24 +77,24 @@ func tenantNetworks(networks []api.TenantNetwork, path *field.Path) field.ErrorL
 			}
 		}
 
-		errs = append(errs, attachment(n.Attachment, n.Default, path)...)
+		errs = append(errs, validateAttachment(n.Attachment, n.Default, path)...)
 		names.Insert(n.Name)
 	}
 
 	return errs
 }
 
-func sharedNetworks(networks []api.SharedNetwork, path *field.Path) field.ErrorList {
+func validateSharedNetworks(networks []api.SharedNetwork, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	known := sets.New[string]()
 
 	for i, n := range networks {
 		path := path.Index(i)
-		errs = append(errs, name(n.Name, path.Child("name"))...)
+		errs = append(errs, validateName(n.Name, path.Child("name"))...)
 
 		if n.Namespace != "" {
-			errs = append(errs, dnsLabel(n.Namespace, path.Child("namespace"))...)
+			errs = append(errs, validateDNSLabel(n.Namespace, path.Child("namespace"))...)
 		}
 
 		if key := n.Namespace + "/" + n.Name; known.Has(key) {
@@ -103,15 +103,15 @@ func sharedNetworks(networks []api.SharedNetwork, path *field.Path) field.ErrorL
 			known.Insert(key)
 		}
 
-		errs = append(errs, attachment(n.Attachment, false, path)...)
+		errs = append(errs, validateAttachment(n.Attachment, false, path)...)
 	}
 
 	return errs
 }
 
-// withNamespace requires namespaces of shared networks: the namespace of a shoot that has its own contains
+// validateNamespaces requires namespaces of shared networks: the namespace of a shoot that has its own contains
 // only what the extension creates.
-func withNamespace(networks []api.SharedNetwork, path *field.Path) field.ErrorList {
+func validateNamespaces(networks []api.SharedNetwork, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	for i, n := range networks {
@@ -123,9 +123,9 @@ func withNamespace(networks []api.SharedNetwork, path *field.Path) field.ErrorLi
 	return errs
 }
 
-// attachment validates the MAC policy: the driver derives stable addresses for secondary networks
+// validateAttachment validates the MAC policy: the driver derives stable addresses for secondary networks
 // only.
-func attachment(a api.Attachment, primary bool, path *field.Path) field.ErrorList {
+func validateAttachment(a api.Attachment, primary bool, path *field.Path) field.ErrorList {
 	switch {
 	case a.MAC != "" && a.MAC != providerspec.MACStable:
 		return field.ErrorList{field.NotSupported(path.Child("mac"), a.MAC, []providerspec.MACPolicy{providerspec.MACStable})}
@@ -136,9 +136,9 @@ func attachment(a api.Attachment, primary bool, path *field.Path) field.ErrorLis
 	}
 }
 
-// cniConfig checks that a text is the CNI configuration of one network or of a list of plugins
+// validateCNIConfig checks that a text is the CNI configuration of one network or of a list of plugins
 // (containernetworking/cni, SPEC.md).
-func cniConfig(text string) error {
+func validateCNIConfig(text string) error {
 	var config struct {
 		Type    string            `json:"type"`
 		Plugins []json.RawMessage `json:"plugins"`
@@ -155,9 +155,9 @@ func cniConfig(text string) error {
 	return nil
 }
 
-// Networking returns the errors of spec.networking of a Shoot, from which gardenlet takes the addresses of
+// ValidateNetworking returns the errors of spec.networking of a Shoot, from which gardenlet takes the addresses of
 // the nodes.
-func Networking(given *gardencorev1beta1.Networking, config *api.InfrastructureConfig) field.ErrorList {
+func ValidateNetworking(given *gardencorev1beta1.Networking, config *api.InfrastructureConfig) field.ErrorList {
 	networking := ptr.Deref(given, gardencorev1beta1.Networking{})
 	path := field.NewPath("spec", "networking")
 	subnets := DefaultSubnets(config)
@@ -171,13 +171,13 @@ func Networking(given *gardencorev1beta1.Networking, config *api.InfrastructureC
 	case networking.Nodes == nil:
 		return nil // gardenlet sets it to the subnet.
 	default:
-		return nodesNetwork(*networking.Nodes, subnets, path.Child("nodes"))
+		return validateNodesNetwork(*networking.Nodes, subnets, path.Child("nodes"))
 	}
 }
 
-// nodesNetwork compares the Shoot's node network with the subnets of the default network: the routes of
+// validateNodesNetwork compares the Shoot's node network with the subnets of the default network: the routes of
 // the VPN to the nodes depend on it.
-func nodesNetwork(given string, subnets []string, path *field.Path) field.ErrorList {
+func validateNodesNetwork(given string, subnets []string, path *field.Path) field.ErrorList {
 	nodes, err := netip.ParsePrefix(given)
 	if err != nil {
 		return nil // Gardener validates it.
@@ -250,7 +250,7 @@ func nodeSubnets(config string) []string {
 	return subnets
 }
 
-func cidrs(given []string, path *field.Path) field.ErrorList {
+func validateCIDRs(given []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	for i, cidr := range given {
@@ -262,19 +262,19 @@ func cidrs(given []string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func name(given string, path *field.Path) field.ErrorList {
+func validateName(given string, path *field.Path) field.ErrorList {
 	if given == "" {
 		return field.ErrorList{field.Required(path, "name the network")}
 	}
 
-	return messages(apivalidation.NameIsDNSSubdomain(given, false), given, path)
+	return invalid(apivalidation.NameIsDNSSubdomain(given, false), given, path)
 }
 
-func dnsLabel(given string, path *field.Path) field.ErrorList {
-	return messages(validation.IsDNS1123Label(given), given, path)
+func validateDNSLabel(given string, path *field.Path) field.ErrorList {
+	return invalid(validation.IsDNS1123Label(given), given, path)
 }
 
-func messages(found []string, given string, path *field.Path) field.ErrorList {
+func invalid(found []string, given string, path *field.Path) field.ErrorList {
 	if len(found) == 0 {
 		return nil
 	}

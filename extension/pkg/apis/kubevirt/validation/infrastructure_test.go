@@ -13,7 +13,7 @@ import (
 
 const bridge = `{"cniVersion":"0.4.0","name":"a","plugins":[{"type":"bridge","ipam":{"type":"host-local","subnet":"10.100.0.1/16"}},{"type":"firewall"}]}`
 
-func TestInfrastructureConfig(t *testing.T) {
+func TestValidateInfrastructureConfig(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -51,7 +51,7 @@ func TestInfrastructureConfig(t *testing.T) {
 			t.Parallel()
 
 			var got []string
-			for _, err := range validation.InfrastructureConfig(&tc.config, field.NewPath("config")) {
+			for _, err := range validation.ValidateInfrastructureConfig(&tc.config, field.NewPath("config")) {
 				got = append(got, err.Field)
 			}
 

@@ -13,8 +13,8 @@ import (
 // maxOffered bounds the networks of a CloudProfile.
 const maxOffered = 1000
 
-// OfferedNetworks returns the errors of CloudProfileConfig.sharedNetworks.
-func OfferedNetworks(offered []api.OfferedNetwork, path *field.Path) field.ErrorList {
+// ValidateOfferedNetworks returns the errors of CloudProfileConfig.sharedNetworks.
+func ValidateOfferedNetworks(offered []api.OfferedNetwork, path *field.Path) field.ErrorList {
 	if len(offered) > maxOffered {
 		return field.ErrorList{field.TooMany(path, len(offered), maxOffered)}
 	}
@@ -29,11 +29,11 @@ func OfferedNetworks(offered []api.OfferedNetwork, path *field.Path) field.Error
 		}
 
 		if n.Namespace != "" {
-			errs = append(errs, dnsLabel(n.Namespace, path.Child("namespace"))...)
+			errs = append(errs, validateDNSLabel(n.Namespace, path.Child("namespace"))...)
 		}
 
 		if n.Name != "" {
-			errs = append(errs, name(n.Name, path.Child("name"))...)
+			errs = append(errs, validateName(n.Name, path.Child("name"))...)
 		}
 	}
 
@@ -66,8 +66,8 @@ func NotOffered(network api.SharedNetwork) string {
 	return fmt.Sprintf("the CloudProfile does not offer the network %s; use a network of its providerConfig.sharedNetworks, or ask the operator to add it", text)
 }
 
-// SharedNetworks returns an error for each shared network that the CloudProfile does not offer.
-func SharedNetworks(networks []api.SharedNetwork, offered []api.OfferedNetwork, path *field.Path) field.ErrorList {
+// ValidateSharedNetworks returns an error for each shared network that the CloudProfile does not offer.
+func ValidateSharedNetworks(networks []api.SharedNetwork, offered []api.OfferedNetwork, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	for i, n := range networks {

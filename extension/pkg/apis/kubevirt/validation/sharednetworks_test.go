@@ -37,25 +37,25 @@ func TestOffers(t *testing.T) {
 	}
 }
 
-func TestSharedNetworks_NotOffered(t *testing.T) {
+func TestValidateSharedNetworks_NotOffered(t *testing.T) {
 	t.Parallel()
 
 	networks := []api.SharedNetwork{{Namespace: "a", Name: "b"}, {Namespace: "c", Name: "d"}}
 
-	errs := validation.SharedNetworks(networks, []api.OfferedNetwork{{Namespace: "a"}}, field.NewPath("networks"))
+	errs := validation.ValidateSharedNetworks(networks, []api.OfferedNetwork{{Namespace: "a"}}, field.NewPath("networks"))
 	require.Len(t, errs, 1)
 	require.Equal(t, "networks[1]", errs[0].Field)
 	require.ErrorContains(t, errs[0], "the CloudProfile does not offer the network c/d; use a network of its providerConfig.sharedNetworks")
-	require.Empty(t, validation.SharedNetworks(networks, nil, nil))
+	require.Empty(t, validation.ValidateSharedNetworks(networks, nil, nil))
 }
 
-func TestOfferedNetworks(t *testing.T) {
+func TestValidateOfferedNetworks(t *testing.T) {
 	t.Parallel()
 
-	errs := validation.OfferedNetworks([]api.OfferedNetwork{{}, {Namespace: "A", Name: "b_c"}, {Name: "a.b"}}, field.NewPath("sharedNetworks"))
+	errs := validation.ValidateOfferedNetworks([]api.OfferedNetwork{{}, {Namespace: "A", Name: "b_c"}, {Name: "a.b"}}, field.NewPath("sharedNetworks"))
 	require.Len(t, errs, 3)
 	require.Equal(t, "sharedNetworks[0]", errs[0].Field)
 	require.Equal(t, "sharedNetworks[1].namespace", errs[1].Field)
 	require.Equal(t, "sharedNetworks[1].name", errs[2].Field)
-	require.Len(t, validation.OfferedNetworks(make([]api.OfferedNetwork, 1001), field.NewPath("sharedNetworks")), 1)
+	require.Len(t, validation.ValidateOfferedNetworks(make([]api.OfferedNetwork, 1001), field.NewPath("sharedNetworks")), 1)
 }
