@@ -99,12 +99,12 @@ func validateAccessModes(modes []corev1.PersistentVolumeAccessMode, pvc bool, pa
 }
 
 func validateSize(requests corev1.ResourceList, required bool, path *field.Path) field.ErrorList {
-	given, found := requests[corev1.ResourceStorage]
+	value, found := requests[corev1.ResourceStorage]
 	minimum := resource.NewQuantity(1<<20, resource.BinarySI)
 
 	return append(
 		require(path, found || !required, "set the volume's size, for example 20Gi"),
-		refuse(path, found && given.Cmp(*minimum) < 0, given.String(), "must be at least "+minimum.String())...)
+		refuse(path, found && value.Cmp(*minimum) < 0, value.String(), "must be at least "+minimum.String())...)
 }
 
 // validatePopulation validates the settings with which CDI's pods fill the volume.
@@ -138,8 +138,8 @@ func validateVolumeAnnotations(annotations map[string]string, path *field.Path) 
 		{"k8s.io/CloneOf", "CDI would consider the disk cloned"},
 		{"pv.kubernetes.io/bind-completed", "Kubernetes would consider the disk lost"},
 	} {
-		_, given := annotations[a.key]
-		errs = append(errs, forbid(path.Key(a.key), given, a.effect+"; remove it")...)
+		_, set := annotations[a.key]
+		errs = append(errs, forbid(path.Key(a.key), set, a.effect+"; remove it")...)
 	}
 
 	return errs

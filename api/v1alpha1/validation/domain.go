@@ -38,10 +38,10 @@ func validateDomain(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path
 }
 
 // validateCPU validates the names that KubeVirt turns into labels, by which it selects nodes.
-func validateCPU(given *kubevirtv1.CPU, path *field.Path) field.ErrorList {
+func validateCPU(spec *kubevirtv1.CPU, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
-	c := ptr.Deref(given, kubevirtv1.CPU{})
+	c := ptr.Deref(spec, kubevirtv1.CPU{})
 	if c.Model != "" {
 		errs = validateLabelPart(c.Model, path.Child("model"))
 	}

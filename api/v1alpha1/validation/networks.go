@@ -69,20 +69,20 @@ func validateGuestNetwork(cidr string, is6 bool, path *field.Path, example strin
 }
 
 func validateBinding(n v1alpha1.Network, path *field.Path) field.ErrorList {
-	var given []string
+	var bindings []string
 
 	for _, b := range []struct {
 		name string
 		set  bool
 	}{{"bridge", n.Bridge != nil}, {"masquerade", n.Masquerade != nil}, {"sriov", n.SRIOV != nil}, {"binding", n.Binding != nil}} {
 		if b.set {
-			given = append(given, b.name)
+			bindings = append(bindings, b.name)
 		}
 	}
 
 	switch {
-	case len(given) > 1:
-		return field.ErrorList{field.Forbidden(path.Child(given[1]), given[0]+" is already set; an interface has one binding")}
+	case len(bindings) > 1:
+		return field.ErrorList{field.Forbidden(path.Child(bindings[1]), bindings[0]+" is already set; an interface has one binding")}
 	case n.Binding != nil:
 		return require(path.Child("binding", "name"), n.Binding.Name, "name a network binding plugin of the provider's KubeVirt resource")
 	default:

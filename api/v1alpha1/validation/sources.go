@@ -33,20 +33,20 @@ func validateOrigin(volume *v1alpha1.DataVolume, path *field.Path) field.ErrorLi
 // sourceKind is one kind of source, and its validation.
 type sourceKind struct {
 	name     string
-	given    bool
+	set      bool
 	validate func(path *field.Path) field.ErrorList
 }
 
 func validateSource(s *cdiv1beta1.DataVolumeSource, path *field.Path) field.ErrorList {
-	given := slices.DeleteFunc(sourceKinds(s), func(kind sourceKind) bool { return !kind.given })
+	sources := slices.DeleteFunc(sourceKinds(s), func(kind sourceKind) bool { return !kind.set })
 
-	switch len(given) {
+	switch len(sources) {
 	case 0:
 		return field.ErrorList{field.Required(path, "set one source, for example pvc, http, registry or, for data disks, blank")}
 	case 1:
-		return given[0].validate(path.Child(given[0].name))
+		return sources[0].validate(path.Child(sources[0].name))
 	default:
-		return field.ErrorList{field.Forbidden(path.Child(given[1].name), given[0].name+" is already set; a volume has one source")}
+		return field.ErrorList{field.Forbidden(path.Child(sources[1].name), sources[0].name+" is already set; a volume has one source")}
 	}
 }
 

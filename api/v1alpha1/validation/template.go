@@ -92,8 +92,8 @@ func validateMetadata(spec *v1alpha1.ProviderSpec, meta v1alpha1.ObjectMeta, pat
 	errs := append(metav1validation.ValidateLabels(meta.Labels, labels), apivalidation.ValidateAnnotations(meta.Annotations, annotations)...)
 
 	for _, key := range []string{"v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/networks"} {
-		_, given := meta.Annotations[key]
-		errs = append(errs, forbid(annotations.Key(key), given, useNetworks)...)
+		_, set := meta.Annotations[key]
+		errs = append(errs, forbid(annotations.Key(key), set, useNetworks)...)
 	}
 
 	for _, key := range slices.Sorted(maps.Keys(meta.Labels)) {
@@ -117,13 +117,13 @@ var driverLabels = []string{
 // validateRunStrategy allows the strategies with which a worker runs at all. With a container disk, a
 // machine must not start again.
 func validateRunStrategy(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
-	given := ptr.Deref(spec.VirtualMachineTemplate.Spec.RunStrategy, kubevirtv1.RunStrategyOnce)
+	strategy := ptr.Deref(spec.VirtualMachineTemplate.Spec.RunStrategy, kubevirtv1.RunStrategyOnce)
 
-	if errs := validateOneOf(path, given, kubevirtv1.RunStrategyAlways, kubevirtv1.RunStrategyRerunOnFailure, kubevirtv1.RunStrategyOnce); errs != nil {
+	if errs := validateOneOf(path, strategy, kubevirtv1.RunStrategyAlways, kubevirtv1.RunStrategyRerunOnFailure, kubevirtv1.RunStrategyOnce); errs != nil {
 		return errs
 	}
 
-	return forbid(path, spec.RootVolume.ContainerDisk != nil && given != kubevirtv1.RunStrategyOnce,
+	return forbid(path, spec.RootVolume.ContainerDisk != nil && strategy != kubevirtv1.RunStrategyOnce,
 		"with rootVolume.containerDisk it must be Once; the machine would start again with an empty disk and an expired bootstrap token")
 }
 
@@ -141,14 +141,14 @@ func validateEnumerations(t *v1alpha1.VirtualMachineTemplateSpec, path *field.Pa
 
 // validateKind allows upper and lower case and a plural, as KubeVirt does, and an empty kind, which is the
 // first one.
-func validateKind(given string, path *field.Path, kinds ...string) field.ErrorList {
+func validateKind(value string, path *field.Path, kinds ...string) field.ErrorList {
 	for _, known := range append(kinds, "") {
-		if strings.EqualFold(given, known) || strings.EqualFold(given, known+"s") {
+		if strings.EqualFold(value, known) || strings.EqualFold(value, known+"s") {
 			return nil
 		}
 	}
 
-	return field.ErrorList{field.NotSupported(path, given, kinds)}
+	return field.ErrorList{field.NotSupported(path, value, kinds)}
 }
 
 func validateInstance(spec *v1alpha1.ProviderSpec, vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
@@ -212,13 +212,13 @@ func hostVolume(volume kubevirtv1.Volume) bool {
 // validateEvictionStrategy refuses strategies with which a drain of the provider node would never end.
 func validateEvictionStrategy(spec *v1alpha1.ProviderSpec, options Options, path *field.Path) field.ErrorList {
 	t, _ := instanceTemplate(spec)
-	given := ptr.Deref(t.Spec.EvictionStrategy, "")
+	strategy := ptr.Deref(t.Spec.EvictionStrategy, "")
 
-	if given == kubevirtv1.EvictionStrategyLiveMigrate {
+	if strategy == kubevirtv1.EvictionStrategyLiveMigrate {
 		return validateLiveMigration(spec, path)
 	}
 
-	return forbid(path, given == kubevirtv1.EvictionStrategyExternal && !options.Evacuation,
+	return forbid(path, strategy == kubevirtv1.EvictionStrategyExternal && !options.Evacuation,
 		"without --evacuation, no controller acts on it, so that drains of provider nodes would never end; use LiveMigrateIfPossible")
 }
 

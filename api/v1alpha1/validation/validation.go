@@ -120,11 +120,11 @@ func hasPrefix(key string, prefixes []string) bool {
 }
 
 func validateCloudInit(c *v1alpha1.CloudInit, path *field.Path) field.ErrorList {
-	given := ptr.Deref(c, v1alpha1.CloudInit{})
+	spec := ptr.Deref(c, v1alpha1.CloudInit{})
 
 	return append(
-		validateOneOf(path.Child("type"), cmp.Or(given.Type, v1alpha1.CloudInitNoCloud), v1alpha1.CloudInitNoCloud, v1alpha1.CloudInitConfigDrive),
-		validateNetworkData(given, path.Child("networkData"))...)
+		validateOneOf(path.Child("type"), cmp.Or(spec.Type, v1alpha1.CloudInitNoCloud), v1alpha1.CloudInitNoCloud, v1alpha1.CloudInitConfigDrive),
+		validateNetworkData(spec, path.Child("networkData"))...)
 }
 
 // validateSSHKeys refuses keys that cloud-init would ignore silently. The guest knows which types of keys

@@ -144,26 +144,26 @@ func validateVolumeName(name string, path *field.Path) field.ErrorList {
 
 // validateVolumeSource also validates names: with a wrong one, the machine's pod would wait forever.
 func validateVolumeSource(source *v1alpha1.VolumeSource, path *field.Path) field.ErrorList {
-	var given []field.ErrorList
+	var sources []field.ErrorList
 
 	s := ptr.Deref(source, v1alpha1.VolumeSource{})
 	if s.PersistentVolumeClaim != nil {
-		given = append(given, validateObjectName(s.PersistentVolumeClaim.ClaimName, path.Child("persistentVolumeClaim", "claimName")))
+		sources = append(sources, validateObjectName(s.PersistentVolumeClaim.ClaimName, path.Child("persistentVolumeClaim", "claimName")))
 	}
 
 	if s.ConfigMap != nil {
-		given = append(given, validateObjectName(s.ConfigMap.Name, path.Child("configMap", "name")))
+		sources = append(sources, validateObjectName(s.ConfigMap.Name, path.Child("configMap", "name")))
 	}
 
 	if s.Secret != nil {
-		given = append(given, validateObjectName(s.Secret.SecretName, path.Child("secret", "secretName")))
+		sources = append(sources, validateObjectName(s.Secret.SecretName, path.Child("secret", "secretName")))
 	}
 
-	switch len(given) {
+	switch len(sources) {
 	case 0:
 		return field.ErrorList{field.Required(path, "set dataVolume, or one of persistentVolumeClaim, configMap and secret")}
 	case 1:
-		return given[0]
+		return sources[0]
 	default:
 		return field.ErrorList{field.Forbidden(path, "set only one of persistentVolumeClaim, configMap and secret")}
 	}

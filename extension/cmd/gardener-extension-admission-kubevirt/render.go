@@ -38,12 +38,12 @@ files must contain the Shoot's CloudProfile or NamespacedCloudProfile, and its C
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			given := &manifests{}
-			if err := given.read(files, cmd.InOrStdin()); err != nil {
+			m := &manifests{}
+			if err := m.read(files, cmd.InOrStdin()); err != nil {
 				return err
 			}
 
-			return given.render(cmd.Context(), cmd.OutOrStdout())
+			return m.render(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
 

@@ -213,7 +213,7 @@ func TestWithoutForeignContent(t *testing.T) {
 	for _, kind := range []string{kubevirt.Type, "aws"} {
 		spec := extensionsv1alpha1.DefaultSpec{Type: kind, ProviderConfig: raw}
 
-		for _, given := range []client.Object{
+		for _, object := range []client.Object{
 			&extensionsv1alpha1.Infrastructure{
 				ObjectMeta: object, Spec: extensionsv1alpha1.InfrastructureSpec{DefaultSpec: spec, Region: "a"},
 				Status: extensionsv1alpha1.InfrastructureStatus{DefaultStatus: status, EgressCIDRs: []string{"a"}},
@@ -228,12 +228,12 @@ func TestWithoutForeignContent(t *testing.T) {
 			},
 			&machinev1alpha1.MachineClass{ObjectMeta: object, Provider: kind, ProviderSpec: *raw},
 		} {
-			complete, ok := given.DeepCopyObject().(client.Object)
+			complete, ok := object.DeepCopyObject().(client.Object)
 			require.True(t, ok)
 
-			reduced, err := withoutForeignContent(given)
+			reduced, err := withoutForeignContent(object)
 			require.NoError(t, err)
-			require.Empty(t, given.GetManagedFields())
+			require.Empty(t, object.GetManagedFields())
 
 			complete.SetManagedFields(nil)
 
@@ -275,7 +275,7 @@ func TestDropForeignMachine(t *testing.T) {
 		"Own": {providerID: "kubevirt://m"}, "Creating": {}, "Foreign": {providerID: "aws:///eu-west-1/i-0123", dropped: true},
 	} {
 		labels := map[string]string{machinev1alpha1.NodeLabelKey: "n"}
-		given := &machinev1alpha1.Machine{
+		machine := &machinev1alpha1.Machine{
 			ObjectMeta: metav1.ObjectMeta{Name: "m", Labels: labels},
 			Spec: machinev1alpha1.MachineSpec{
 				ProviderID: tc.providerID, Class: machinev1alpha1.ClassSpec{Name: "c"},
@@ -284,12 +284,12 @@ func TestDropForeignMachine(t *testing.T) {
 			Status: machinev1alpha1.MachineStatus{Conditions: make([]corev1.NodeCondition, 1)},
 		}
 
-		want := given.DeepCopy()
+		want := machine.DeepCopy()
 		if tc.dropped {
 			want.Spec.NodeTemplateSpec, want.Status = machinev1alpha1.NodeTemplateSpec{}, machinev1alpha1.MachineStatus{}
 		}
 
-		kept, err := withoutForeignContent(given)
+		kept, err := withoutForeignContent(machine)
 		require.NoError(t, err, name)
 		require.Equal(t, want, kept, name)
 	}
@@ -302,9 +302,9 @@ func TestDropForeignShoot(t *testing.T) {
 	for name, shoot := range map[string]string{
 		"Missing": "", "Invalid": `{"spec":`, "WithoutType": `{"spec": {}}`, "Own": `{"spec": {"provider": {"type": "kubevirt"}}}`,
 	} {
-		given := extensionsv1alpha1.ClusterSpec{Shoot: runtime.RawExtension{Raw: []byte(shoot)}, CloudProfile: runtime.RawExtension{Raw: []byte("{}")}}
-		c := &extensionsv1alpha1.Cluster{Spec: given}
+		spec := extensionsv1alpha1.ClusterSpec{Shoot: runtime.RawExtension{Raw: []byte(shoot)}, CloudProfile: runtime.RawExtension{Raw: []byte("{}")}}
+		c := &extensionsv1alpha1.Cluster{Spec: spec}
 		dropForeignShoot(c)
-		require.Equal(t, given, c.Spec, name)
+		require.Equal(t, spec, c.Spec, name)
 	}
 }

@@ -48,8 +48,8 @@ type credentials struct {
 	seed client.Client
 	// secret is the Secret of the program, which may not exist yet.
 	secret *corev1.Secret
-	// given are the credentials of the shoot: only the fields that pkg/kubeconfig allows.
-	given *rest.Config
+	// source are the credentials of the shoot: only the fields that pkg/kubeconfig allows.
+	source *rest.Config
 	// kubeconfig is the kubeconfig of an account.
 	kubeconfig []byte
 	namespace  string
@@ -66,13 +66,13 @@ func (m *Manager) read(ctx context.Context, i Identity) (*credentials, error) {
 		return nil, fmt.Errorf("get Secret %s: %w", c.secret.Name, err)
 	}
 
-	given := &corev1.Secret{}
-	if err := m.Seed.Get(ctx, client.ObjectKey{Namespace: m.Credentials.Namespace, Name: m.Credentials.Name}, given); err != nil {
+	secret := &corev1.Secret{}
+	if err := m.Seed.Get(ctx, client.ObjectKey{Namespace: m.Credentials.Namespace, Name: m.Credentials.Name}, secret); err != nil {
 		return nil, fmt.Errorf("get Secret %s: %w", m.Credentials.Name, err)
 	}
 
 	var err error
-	if c.given, _, err = kubeconfig.RESTConfig(given.Data[providerspec.SecretKeyKubeconfig]); err != nil {
+	if c.source, _, err = kubeconfig.RESTConfig(secret.Data[providerspec.SecretKeyKubeconfig]); err != nil {
 		return nil, fmt.Errorf("%w: invalid kubeconfig of the provider cluster: %w", providercluster.ErrCredentials, err)
 	}
 
@@ -87,7 +87,7 @@ func (c *credentials) kubeconfigOf(user *clientcmdapi.AuthInfo) ([]byte, error) 
 
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = name
-	config.Clusters[name] = &clientcmdapi.Cluster{Server: c.given.Host, TLSServerName: c.given.ServerName, CertificateAuthorityData: c.given.CAData}
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: c.source.Host, TLSServerName: c.source.ServerName, CertificateAuthorityData: c.source.CAData}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: c.namespace}
 	config.AuthInfos[name] = user
 
@@ -114,12 +114,12 @@ func (c *credentials) write(ctx context.Context, t *token) error {
 // writeGiven writes the Secret with the credentials of the shoot.
 func (c *credentials) writeGiven(ctx context.Context) error {
 	user := &clientcmdapi.AuthInfo{
-		ClientCertificateData: c.given.CertData,
-		ClientKeyData:         c.given.KeyData,
-		Username:              c.given.Username,
-		Password:              c.given.Password,
+		ClientCertificateData: c.source.CertData,
+		ClientKeyData:         c.source.KeyData,
+		Username:              c.source.Username,
+		Password:              c.source.Password,
 	}
-	if c.given.BearerToken != "" {
+	if c.source.BearerToken != "" {
 		user.TokenFile = mount.TokenFile
 	}
 
@@ -128,7 +128,7 @@ func (c *credentials) writeGiven(ctx context.Context) error {
 		return err
 	}
 
-	return c.writeSecret(ctx, config, c.given.BearerToken, nil)
+	return c.writeSecret(ctx, config, c.source.BearerToken, nil)
 }
 
 func (c *credentials) writeSecret(ctx context.Context, config []byte, token string, annotations map[string]string) error {

@@ -34,7 +34,7 @@ func TestEnsure_Given(t *testing.T) {
 
 			forbidden := true
 			m := newManager(t, denied[*rbacv1.Role](&forbidden))
-			setCredentials(t, m.Seed, strings.Replace(given, `{"token": "secret-of-the-user"}`, tc.user, 1))
+			setCredentials(t, m.Seed, strings.Replace(rawKubeconfig, `{"token": "secret-of-the-user"}`, tc.user, 1))
 
 			_, err := m.Ensure(t.Context(), program)
 			require.NoError(t, err)

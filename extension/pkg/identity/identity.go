@@ -162,15 +162,15 @@ func (m *Manager) owner() ownership.Owner {
 }
 
 // ensureObject creates an object, or updates it if its permissions or labels differ. It does not change
-// objects of another owner. Afterwards, wanted is the object in the provider cluster.
-func (m *Manager) ensureObject(ctx context.Context, c *credentials, wanted, existing client.Object) error {
-	switch err := m.Provider.Get(ctx, client.ObjectKeyFromObject(wanted), existing); {
+// objects of another owner. Afterwards, desired is the object in the provider cluster.
+func (m *Manager) ensureObject(ctx context.Context, c *credentials, desired, existing client.Object) error {
+	switch err := m.Provider.Get(ctx, client.ObjectKeyFromObject(desired), existing); {
 	case apierrors.IsNotFound(err):
 		if err := c.record(ctx); err != nil {
 			return err
 		}
 
-		return m.Provider.Create(ctx, wanted)
+		return m.Provider.Create(ctx, desired)
 	case err != nil:
 		return err
 	}
@@ -179,22 +179,22 @@ func (m *Manager) ensureObject(ctx context.Context, c *credentials, wanted, exis
 		return err
 	}
 
-	wanted.SetUID(existing.GetUID())
-	wanted.SetResourceVersion(existing.GetResourceVersion())
+	desired.SetUID(existing.GetUID())
+	desired.SetResourceVersion(existing.GetResourceVersion())
 
-	if _, isAccount := wanted.(*corev1.ServiceAccount); isAccount { // It has no permissions, and must not be updated.
+	if _, isAccount := desired.(*corev1.ServiceAccount); isAccount { // It has no permissions, and must not be updated.
 		return nil
 	}
 
-	if !m.owner().Adopt(existing) && samePermissions(wanted, existing) {
+	if !m.owner().Adopt(existing) && samePermissions(desired, existing) {
 		return nil
 	}
 
-	return m.Provider.Update(ctx, wanted)
+	return m.Provider.Update(ctx, desired)
 }
 
-func samePermissions(wanted, existing client.Object) bool {
-	switch w := wanted.(type) {
+func samePermissions(desired, existing client.Object) bool {
+	switch w := desired.(type) {
 	case *rbacv1.Role:
 		e, ok := existing.(*rbacv1.Role)
 

@@ -25,7 +25,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
 
-const given = `{"apiVersion": "v1", "kind": "Config", "current-context": "a",
+const rawKubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "a",
 	"contexts": [{"name": "a", "context": {"cluster": "a", "user": "a", "namespace": "machines"}}],
 	"clusters": [{"name": "a", "cluster": {"server": "https://provider.example.com:6443"}}], "users": [{"name": "a", "user": {"token": "secret-of-the-user"}}]}`
 
@@ -38,7 +38,7 @@ func newManager(t *testing.T, funcs interceptor.Funcs, objects ...client.Object)
 	t.Helper()
 
 	credentials := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "seed", Name: "cloudprovider"}, Data: map[string][]byte{"kubeconfig": []byte(given)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "seed", Name: "cloudprovider"}, Data: map[string][]byte{"kubeconfig": []byte(rawKubeconfig)},
 	}
 	provider := fake.NewClientBuilder().WithScheme(providercluster.NewScheme()).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
 
@@ -231,7 +231,7 @@ func TestHostileCredentials(t *testing.T) {
 	credentials := &corev1.Secret{}
 	require.NoError(t, m.Seed.Get(t.Context(), client.ObjectKey{Namespace: "seed", Name: "cloudprovider"}, credentials))
 
-	credentials.Data["kubeconfig"] = []byte(strings.Replace(given, `{"token": "secret-of-the-user"}`, `{"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sh"}}`, 1))
+	credentials.Data["kubeconfig"] = []byte(strings.Replace(rawKubeconfig, `{"token": "secret-of-the-user"}`, `{"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sh"}}`, 1))
 	require.NoError(t, m.Seed.Update(t.Context(), credentials))
 
 	_, err := m.Ensure(t.Context(), program)

@@ -45,16 +45,16 @@ func collect[O client.Object, T any](
 	return all, err
 }
 
-// ListMetadata returns the metadata of the objects of a kind that wanted selects; nil selects all. Each
+// ListMetadata returns the metadata of the objects of a kind that matches selects; nil selects all. Each
 // can be passed to Delete.
 func (c *Cluster) ListMetadata(
-	ctx context.Context, kind schema.GroupVersionKind, wanted func(*metav1.PartialObjectMetadata) bool, options ...client.ListOption,
+	ctx context.Context, kind schema.GroupVersionKind, matches func(*metav1.PartialObjectMetadata) bool, options ...client.ListOption,
 ) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 
 	return collect(ctx, c, list, metadataPerPage, func(o *metav1.PartialObjectMetadata) (metav1.PartialObjectMetadata, bool) {
-		return Metadata(kind, o), wanted == nil || wanted(o)
+		return Metadata(kind, o), matches == nil || matches(o)
 	}, options)
 }
 
@@ -94,7 +94,7 @@ func (l lister) List(ctx context.Context, options metav1.ListOptions) (client.Ob
 		return nil, fmt.Errorf("list objects: %T is not a list", l.empty)
 	}
 
-	given := append([]client.ListOption{client.Limit(options.Limit), client.Continue(options.Continue)}, l.options...)
+	all := append([]client.ListOption{client.Limit(options.Limit), client.Continue(options.Continue)}, l.options...)
 
-	return page, l.Reader.List(ctx, page, given...)
+	return page, l.Reader.List(ctx, page, all...)
 }

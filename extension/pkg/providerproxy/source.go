@@ -70,7 +70,7 @@ func (s *source) get() (*target, error) {
 
 // load reads the files, and returns the current target if they have not changed.
 func (s *source) load() (*target, error) {
-	given, err := fs.ReadFile(os.DirFS(s.folder), mount.KeyKubeconfig)
+	raw, err := fs.ReadFile(os.DirFS(s.folder), mount.KeyKubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig of the provider cluster: %w", err)
 	}
@@ -80,11 +80,11 @@ func (s *source) load() (*target, error) {
 		return nil, fmt.Errorf("read the token for the provider cluster: %w", err)
 	}
 
-	if c := s.current; c != nil && bytes.Equal(c.kubeconfig, given) && bytes.Equal(c.token, token) {
+	if c := s.current; c != nil && bytes.Equal(c.kubeconfig, raw) && bytes.Equal(c.token, token) {
 		return c, nil
 	}
 
-	config, err := mount.RESTConfig(given, token)
+	config, err := mount.RESTConfig(raw, token)
 	if err != nil {
 		return nil, err
 	}
@@ -99,5 +99,5 @@ func (s *source) load() (*target, error) {
 		return nil, err
 	}
 
-	return &target{server: server, trip: client.Transport, close: base.CloseIdleConnections, kubeconfig: given, token: token}, nil
+	return &target{server: server, trip: client.Transport, close: base.CloseIdleConnections, kubeconfig: raw, token: token}, nil
 }

@@ -103,15 +103,15 @@ type Volume struct {
 
 // Pool resolves the references of a pool. Errors name the fields of the Shoot, in which the pool has
 // the path. A pool with errors cannot be used.
-func (s *Settings) Pool(given extensionsv1alpha1.WorkerPool, path *field.Path) (*Pool, field.ErrorList) {
+func (s *Settings) Pool(spec extensionsv1alpha1.WorkerPool, path *field.Path) (*Pool, field.ErrorList) {
 	p := &Pool{
-		WorkerPool:        given,
+		WorkerPool:        spec,
 		settings:          s,
 		path:              path,
-		GuestArchitecture: ptr.Deref(given.Architecture, v1beta1constants.ArchitectureAMD64),
+		GuestArchitecture: ptr.Deref(spec.Architecture, v1beta1constants.ArchitectureAMD64),
 	}
 
-	errs := api.Decode(given.ProviderConfig, p.path.Child("providerConfig"), &p.Config)
+	errs := api.Decode(spec.ProviderConfig, p.path.Child("providerConfig"), &p.Config)
 	errs = append(errs, p.resolveMachineType()...)
 
 	if len(p.Zones) == 0 {

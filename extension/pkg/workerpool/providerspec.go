@@ -284,7 +284,7 @@ func validateTemplate(own *providerspec.VirtualMachineTemplate, path *field.Path
 
 // merge merges the hardware of a machine type into a template.
 func merge(own *providerspec.VirtualMachineTemplate, hardware map[string]any) (*providerspec.VirtualMachineTemplate, error) {
-	given, err := own.Given()
+	original, err := own.Given()
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +294,7 @@ func merge(own *providerspec.VirtualMachineTemplate, hardware map[string]any) (*
 		return nil, err
 	}
 
-	raw, err := jsonpatch.MergePatch(given, patch)
+	raw, err := jsonpatch.MergePatch(original, patch)
 	if err != nil {
 		return nil, err
 	}

@@ -26,8 +26,8 @@ func (p *Pool) resolveVolumes() field.ErrorList {
 		errs = append(errs, field.Required(p.path.Child("volume"), "set type and size of the root volume; the machine type has no storage"))
 	}
 
-	for i, given := range p.DataVolumes {
-		v, invalid := p.volumeOf(given.Name, given.Type, given.Size, given.Encrypted, p.path.Child("dataVolumes").Index(i))
+	for i, spec := range p.DataVolumes {
+		v, invalid := p.volumeOf(spec.Name, spec.Type, spec.Size, spec.Encrypted, p.path.Child("dataVolumes").Index(i))
 		p.Data, errs = append(p.Data, v), append(errs, invalid...)
 	}
 

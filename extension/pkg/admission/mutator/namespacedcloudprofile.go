@@ -57,7 +57,7 @@ func (*namespacedCloudProfile) Mutate(_ context.Context, newObj, _ client.Object
 		return nil
 	}
 
-	raw, err := withImages(merged.Raw, profile.Spec.ProviderConfig.Raw)
+	raw, err := mergeImages(merged.Raw, profile.Spec.ProviderConfig.Raw)
 	if err != nil {
 		return fmt.Errorf("merge the machine images into status.cloudProfileSpec.providerConfig: %w", err)
 	}
@@ -74,8 +74,8 @@ type images struct {
 	Versions []json.RawMessage `json:"versions"`
 }
 
-// withImages adds the images of a configuration to those of another one.
-func withImages(into, from []byte) ([]byte, error) {
+// mergeImages adds the images of a configuration to those of another one.
+func mergeImages(into, from []byte) ([]byte, error) {
 	config := map[string]json.RawMessage{}
 	added := struct {
 		MachineImages []images `json:"machineImages"`
@@ -85,8 +85,8 @@ func withImages(into, from []byte) ([]byte, error) {
 	}
 
 	var existing []images
-	if given := config["machineImages"]; given != nil {
-		if err := json.Unmarshal(given, &existing); err != nil {
+	if list := config["machineImages"]; list != nil {
+		if err := json.Unmarshal(list, &existing); err != nil {
 			return nil, err
 		}
 	}

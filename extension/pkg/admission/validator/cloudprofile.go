@@ -25,20 +25,20 @@ var _ extensionswebhook.Validator = (*cloudProfileValidator)(nil)
 // Validate implements extensionswebhook.Validator. In an update, it reports only errors that the change
 // introduces.
 func (*cloudProfileValidator) Validate(_ context.Context, newObj, oldObj client.Object) error {
-	given, ok := newObj.(*gardencorev1beta1.CloudProfile)
+	profile, ok := newObj.(*gardencorev1beta1.CloudProfile)
 	if !ok {
 		return fmt.Errorf("unexpected type %T", newObj)
 	}
 
-	before, _ := oldObj.(*gardencorev1beta1.CloudProfile)
+	oldProfile, _ := oldObj.(*gardencorev1beta1.CloudProfile)
 
 	switch {
-	case given.DeletionTimestamp != nil || before != nil && equality.Semantic.DeepEqual(given.Spec, before.Spec):
+	case profile.DeletionTimestamp != nil || oldProfile != nil && equality.Semantic.DeepEqual(profile.Spec, oldProfile.Spec):
 		return nil
-	case before == nil:
-		return validateCloudProfile(&given.Spec).ToAggregate()
+	case oldProfile == nil:
+		return validateCloudProfile(&profile.Spec).ToAggregate()
 	default:
-		return introduced(validateCloudProfile(&given.Spec), validateCloudProfile(&before.Spec)).ToAggregate()
+		return introduced(validateCloudProfile(&profile.Spec), validateCloudProfile(&oldProfile.Spec)).ToAggregate()
 	}
 }
 
@@ -83,13 +83,13 @@ func validateVolumeTypes(types []gardencorev1beta1.VolumeType) field.ErrorList {
 }
 
 // validateMachineTypes returns the errors of the extensions of machine types, and of all machine types.
-func validateMachineTypes(given []gardencorev1beta1.MachineType, extended []api.MachineType) field.ErrorList {
+func validateMachineTypes(specs []gardencorev1beta1.MachineType, extended []api.MachineType) field.ErrorList {
 	var errs field.ErrorList
 
 	types := map[string]*gardencorev1beta1.MachineType{}
 	known := map[string]api.MachineType{}
-	for i := range given {
-		types[given[i].Name] = &given[i]
+	for i := range specs {
+		types[specs[i].Name] = &specs[i]
 	}
 
 	for i, e := range extended {
@@ -109,10 +109,10 @@ func validateMachineTypes(given []gardencorev1beta1.MachineType, extended []api.
 		known[e.Name] = e
 	}
 
-	for i := range given {
-		e := known[given[i].Name]
-		errs = append(errs, validateGPUs(&given[i], &e, field.NewPath("spec", "machineTypes").Index(i))...)
-		errs = append(errs, validateMachine(given[i], e, anyImage(&given[i]))...)
+	for i := range specs {
+		e := known[specs[i].Name]
+		errs = append(errs, validateGPUs(&specs[i], &e, field.NewPath("spec", "machineTypes").Index(i))...)
+		errs = append(errs, validateMachine(specs[i], e, anyImage(&specs[i]))...)
 	}
 
 	return errs
@@ -142,12 +142,12 @@ func validateLimits(t *gardencorev1beta1.MachineType, e *api.MachineType, path *
 }
 
 // validateLimit returns an error if a limit is lower than the request; KubeVirt refuses such machines.
-func validateLimit(given, request *resource.Quantity, name string, path *field.Path) field.ErrorList {
-	if given == nil || given.Cmp(*request) >= 0 {
+func validateLimit(value, request *resource.Quantity, name string, path *field.Path) field.ErrorList {
+	if value == nil || value.Cmp(*request) >= 0 {
 		return nil
 	}
 
-	return field.ErrorList{field.Invalid(path.Child("limits", name), given.String(), fmt.Sprintf(
+	return field.ErrorList{field.Invalid(path.Child("limits", name), value.String(), fmt.Sprintf(
 		"must be at least the %s of the machine type in spec.machineTypes, which is %s", name, request.String()))}
 }
 

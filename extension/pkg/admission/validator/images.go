@@ -97,8 +97,8 @@ func (r *imageRules) validateVersion(v *api.MachineImageVersion, path *field.Pat
 
 	var errs field.ErrorList
 
-	if given := sourcesOf(&v.ImageSource); len(given) > 0 {
-		errs = append(errs, field.Forbidden(path.Child(given[0]), "a version with capabilityFlavors has its sources there; remove it"))
+	if sources := sourcesOf(&v.ImageSource); len(sources) > 0 {
+		errs = append(errs, field.Forbidden(path.Child(sources[0]), "a version with capabilityFlavors has its sources there; remove it"))
 	}
 
 	if len(r.definitions) == 0 {
@@ -123,12 +123,12 @@ func (r *imageRules) validateVersion(v *api.MachineImageVersion, path *field.Pat
 	return errs
 }
 
-func validateArchitecture(given *string, path *field.Path) field.ErrorList {
-	if given == nil || slices.Contains(v1beta1constants.ValidArchitectures, *given) {
+func validateArchitecture(value *string, path *field.Path) field.ErrorList {
+	if value == nil || slices.Contains(v1beta1constants.ValidArchitectures, *value) {
 		return nil
 	}
 
-	return field.ErrorList{field.NotSupported(path, *given, v1beta1constants.ValidArchitectures)}
+	return field.ErrorList{field.NotSupported(path, *value, v1beta1constants.ValidArchitectures)}
 }
 
 func (r *imageRules) withDefaults(c gardencorev1beta1.Capabilities) gardencorev1beta1.Capabilities {
@@ -137,19 +137,19 @@ func (r *imageRules) withDefaults(c gardencorev1beta1.Capabilities) gardencorev1
 
 // validateOneSource returns an error unless there is exactly one source.
 func validateOneSource(s *api.ImageSource, path *field.Path) field.ErrorList {
-	switch given := sourcesOf(s); len(given) {
+	switch sources := sourcesOf(s); len(sources) {
 	case 0:
 		return field.ErrorList{field.Required(path.Child("sourceURL"), "set sourceURL, source, sourceRef or containerDisk")}
 	case 1:
 		return nil
 	default:
-		return field.ErrorList{field.Forbidden(path.Child(given[1]), fmt.Sprintf("the image already has %s; remove one of them", given[0]))}
+		return field.ErrorList{field.Forbidden(path.Child(sources[1]), fmt.Sprintf("the image already has %s; remove one of them", sources[0]))}
 	}
 }
 
 // sourcesOf returns the fields with a source.
 func sourcesOf(s *api.ImageSource) []string {
-	var given []string
+	var names []string
 
 	for _, f := range []struct {
 		name string
@@ -158,11 +158,11 @@ func sourcesOf(s *api.ImageSource) []string {
 		{"sourceURL", s.SourceURL != ""}, {"source", s.Source != nil}, {"sourceRef", s.SourceRef != nil}, {"containerDisk", s.ContainerDisk != nil},
 	} {
 		if f.set {
-			given = append(given, f.name)
+			names = append(names, f.name)
 		}
 	}
 
-	return given
+	return names
 }
 
 // disks are the disks of a version in a CloudProfileConfig.
@@ -182,10 +182,10 @@ func (r *imageRules) validateComplete(offered []gardencorev1beta1.MachineImage, 
 		for i := range image.Versions {
 			version := &image.Versions[i]
 
-			for _, wanted := range r.variants(version) {
-				if !r.provides(sources[image.Name+" "+version.Version], wanted) {
+			for _, desired := range r.variants(version) {
+				if !r.provides(sources[image.Name+" "+version.Version], desired) {
 					errs = append(errs, field.Required(configPath().Child("machineImages"), fmt.Sprintf(
-						"add the source of version %s of image %s for %s, which spec.machineImages offers", version.Version, image.Name, textOf(wanted))))
+						"add the source of version %s of image %s for %s, which spec.machineImages offers", version.Version, image.Name, textOf(desired))))
 				}
 			}
 		}
@@ -249,15 +249,15 @@ func ofArchitecture(architecture string) gardencorev1beta1.Capabilities {
 }
 
 // provides reports whether there is a disk with the capabilities.
-func (r *imageRules) provides(d disks, wanted gardencorev1beta1.Capabilities) bool {
-	if d.flavors.Has(keyOf(wanted)) {
+func (r *imageRules) provides(d disks, desired gardencorev1beta1.Capabilities) bool {
+	if d.flavors.Has(keyOf(desired)) {
 		return true
 	}
 
-	architectures := wanted[v1beta1constants.ArchitectureName]
+	architectures := desired[v1beta1constants.ArchitectureName]
 
 	return len(architectures) == 1 && d.architectures.Has(architectures[0]) &&
-		v1beta1helper.AreCapabilitiesCompatible(wanted, ofArchitecture(architectures[0]), r.definitions)
+		v1beta1helper.AreCapabilitiesCompatible(desired, ofArchitecture(architectures[0]), r.definitions)
 }
 
 // keyOf returns a text that is the same for equal capabilities.

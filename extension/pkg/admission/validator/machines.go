@@ -64,7 +64,7 @@ func validateMachine(machineType gardencorev1beta1.MachineType, extended api.Mac
 		ImagesInUse:   []api.MachineImage{image},
 	}
 
-	given := extensionsv1alpha1.WorkerPool{
+	spec := extensionsv1alpha1.WorkerPool{
 		Name:         "pool",
 		MachineType:  machineType.Name,
 		Architecture: image.Architecture,
@@ -72,10 +72,10 @@ func validateMachine(machineType gardencorev1beta1.MachineType, extended api.Mac
 		MachineImage: extensionsv1alpha1.MachineImage{Name: image.Name, Version: image.Version},
 	}
 	if machineType.Storage == nil || machineType.Storage.StorageSize == nil {
-		given.Volume = &extensionsv1alpha1.Volume{Size: "100Gi"}
+		spec.Volume = &extensionsv1alpha1.Volume{Size: "100Gi"}
 	}
 
-	pool, errs := shoot.Pool(given, field.NewPath("pool"))
+	pool, errs := shoot.Pool(spec, field.NewPath("pool"))
 	if len(errs) == 0 {
 		_, _, errs = pool.ProviderSpec(0)
 	}

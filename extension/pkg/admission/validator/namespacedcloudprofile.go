@@ -27,38 +27,38 @@ var _ extensionswebhook.Validator = (*namespacedCloudProfileValidator)(nil)
 // Validate implements extensionswebhook.Validator. In an update, it reports only errors that the change
 // introduces.
 func (v *namespacedCloudProfileValidator) Validate(ctx context.Context, newObj, oldObj client.Object) error {
-	given, ok := newObj.(*gardencorev1beta1.NamespacedCloudProfile)
+	profile, ok := newObj.(*gardencorev1beta1.NamespacedCloudProfile)
 	if !ok {
 		return fmt.Errorf("unexpected type %T", newObj)
 	}
 
-	before, _ := oldObj.(*gardencorev1beta1.NamespacedCloudProfile)
-	if given.DeletionTimestamp != nil || before != nil && equality.Semantic.DeepEqual(given.Spec, before.Spec) {
+	oldProfile, _ := oldObj.(*gardencorev1beta1.NamespacedCloudProfile)
+	if profile.DeletionTimestamp != nil || oldProfile != nil && equality.Semantic.DeepEqual(profile.Spec, oldProfile.Spec) {
 		return nil
 	}
 
 	parent := &gardencorev1beta1.CloudProfile{}
-	if err := v.garden.Get(ctx, client.ObjectKey{Name: given.Spec.Parent.Name}, parent); err != nil {
-		return fmt.Errorf("spec.parent: get CloudProfile %s: %w", given.Spec.Parent.Name, err)
+	if err := v.garden.Get(ctx, client.ObjectKey{Name: profile.Spec.Parent.Name}, parent); err != nil {
+		return fmt.Errorf("spec.parent: get CloudProfile %s: %w", profile.Spec.Parent.Name, err)
 	}
 
-	errs := validateNamespacedCloudProfile(&given.Spec, parent)
-	if before != nil {
-		errs = introduced(errs, validateNamespacedCloudProfile(&before.Spec, parent))
+	errs := validateNamespacedCloudProfile(&profile.Spec, parent)
+	if oldProfile != nil {
+		errs = introduced(errs, validateNamespacedCloudProfile(&oldProfile.Spec, parent))
 	}
 
 	return errs.ToAggregate()
 }
 
 // validateNamespacedCloudProfile returns the errors of a NamespacedCloudProfile.
-func validateNamespacedCloudProfile(given *gardencorev1beta1.NamespacedCloudProfileSpec, parent *gardencorev1beta1.CloudProfile) field.ErrorList {
+func validateNamespacedCloudProfile(profile *gardencorev1beta1.NamespacedCloudProfileSpec, parent *gardencorev1beta1.CloudProfile) field.ErrorList {
 	config := &api.CloudProfileConfig{}
 	inherited := &api.CloudProfileConfig{}
-	errs := append(api.Decode(given.ProviderConfig, configPath(), config), validateOnlyImages(config)...)
+	errs := append(api.Decode(profile.ProviderConfig, configPath(), config), validateOnlyImages(config)...)
 	_ = api.Decode(parent.Spec.ProviderConfig, nil, inherited) // The validator of the CloudProfile reports errors.
 
 	// gardener-controller-manager converts the project's entries to the format of the CloudProfile.
-	spec := gardenerutils.TransformSpecToParentFormat(*given.DeepCopy(), parent.Spec.MachineCapabilities)
+	spec := gardenerutils.TransformSpecToParentFormat(*profile.DeepCopy(), parent.Spec.MachineCapabilities)
 	images := &imageRules{definitions: parent.Spec.MachineCapabilities}
 
 	errs = append(errs, images.validateEntries(config.MachineImages)...)

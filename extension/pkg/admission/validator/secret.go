@@ -24,26 +24,26 @@ var _ extensionswebhook.Validator = (*secretValidator)(nil)
 
 // Validate implements extensionswebhook.Validator.
 func (v *secretValidator) Validate(_ context.Context, newObj, oldObj client.Object) error {
-	given, ok := newObj.(*corev1.Secret)
+	secret, ok := newObj.(*corev1.Secret)
 	if !ok {
 		return fmt.Errorf("unexpected type %T", newObj)
 	}
 
-	before, _ := oldObj.(*corev1.Secret)
-	if given.DeletionTimestamp != nil || before != nil && bytes.Equal(kubeconfigOf(given), kubeconfigOf(before)) {
+	oldSecret, _ := oldObj.(*corev1.Secret)
+	if secret.DeletionTimestamp != nil || oldSecret != nil && bytes.Equal(kubeconfigOf(secret), kubeconfigOf(oldSecret)) {
 		return nil
 	}
 
-	return v.validateCredentials(given, before).ToAggregate()
+	return v.validateCredentials(secret, oldSecret).ToAggregate()
 }
 
 func kubeconfigOf(secret *corev1.Secret) []byte { return secret.Data[providerspec.SecretKeyKubeconfig] }
 
-// validateCredentials returns the errors of a Secret. before is the Secret before the change; nil for a new one.
-func (v *secretValidator) validateCredentials(given, before *corev1.Secret) field.ErrorList {
+// validateCredentials returns the errors of a Secret. oldSecret is the Secret before the change; nil for a new one.
+func (v *secretValidator) validateCredentials(secret, oldSecret *corev1.Secret) field.ErrorList {
 	path := field.NewPath("data").Key(providerspec.SecretKeyKubeconfig)
 
-	raw := kubeconfigOf(given)
+	raw := kubeconfigOf(secret)
 	if len(raw) == 0 {
 		return field.ErrorList{field.Required(path, "set the kubeconfig of an account of the provider cluster")}
 	}
@@ -57,13 +57,13 @@ func (v *secretValidator) validateCredentials(given, before *corev1.Secret) fiel
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
 	}
 
-	if before == nil {
+	if oldSecret == nil {
 		return nil
 	}
 
-	if _, previous, err := kubeconfig.RESTConfig(kubeconfigOf(before)); err == nil && previous != namespace {
+	if _, oldNamespace, err := kubeconfig.RESTConfig(kubeconfigOf(oldSecret)); err == nil && oldNamespace != namespace {
 		return field.ErrorList{field.Forbidden(path, fmt.Sprintf(
-			"the namespace of the current context must remain %s: machines cannot move to another namespace; create another Secret for new Shoots", previous))}
+			"the namespace of the current context must remain %s: machines cannot move to another namespace; create another Secret for new Shoots", oldNamespace))}
 	}
 
 	return nil

@@ -344,17 +344,17 @@ func FuzzShootValidator(f *testing.F) {
 			}
 		}
 
-		profile, given := profile.DeepCopy(), manifest.DeepCopy()
+		profile, shoot := profile.DeepCopy(), manifest.DeepCopy()
 		profile.Spec.ProviderConfig = &runtime.RawExtension{Raw: cloudProfile}
-		given.Spec.Provider.InfrastructureConfig = &runtime.RawExtension{Raw: infrastructure}
-		given.Spec.Provider.ControlPlaneConfig = &runtime.RawExtension{Raw: controlPlane}
-		given.Spec.Provider.Workers[0].ProviderConfig = &runtime.RawExtension{Raw: worker}
+		shoot.Spec.Provider.InfrastructureConfig = &runtime.RawExtension{Raw: infrastructure}
+		shoot.Spec.Provider.ControlPlaneConfig = &runtime.RawExtension{Raw: controlPlane}
+		shoot.Spec.Provider.Workers[0].ProviderConfig = &runtime.RawExtension{Raw: worker}
 
 		for _, err := range validateCloudProfile(&profile.Spec) {
 			require.True(t, strings.HasPrefix(err.Field, "spec."), err.Error())
 		}
 
-		for _, err := range newValidationContext(given, &profile.Spec).validate(t.Context()) {
+		for _, err := range newValidationContext(shoot, &profile.Spec).validate(t.Context()) {
 			require.True(t, strings.HasPrefix(err.Field, "spec.") || strings.HasPrefix(err.Field, "CloudProfile."), err.Error())
 		}
 	})

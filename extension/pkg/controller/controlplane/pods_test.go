@@ -56,8 +56,8 @@ func TestCharts_Proxy(t *testing.T) {
 	config, err := clientcmd.Load([]byte(one[*corev1.ConfigMap](t, objects, "provider-proxy").Data["kubeconfig"]))
 	require.NoError(t, err)
 
-	given := config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo]
-	require.Equal(t, &clientcmdapi.AuthInfo{Extensions: given.Extensions}, given)
+	auth := config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo]
+	require.Equal(t, &clientcmdapi.AuthInfo{Extensions: auth.Extensions}, auth)
 
 	for _, name := range []string{kubevirt.CloudControllerManagerName, kubevirt.CSIControllerName} {
 		pod := one[*appsv1.Deployment](t, objects, name).Spec.Template.Spec

@@ -109,12 +109,12 @@ func (c *machinesCheck) vanished(ctx context.Context, provider *providercluster.
 		missing.Delete(existing[i].Name)
 	}
 
-	return c.stillWanted(ctx, namespace, sets.List(missing))
+	return c.withoutDeletion(ctx, namespace, sets.List(missing))
 }
 
-// stillWanted returns those Machines that machine-controller-manager has not begun to delete: their
+// withoutDeletion returns those Machines that machine-controller-manager has not begun to delete: their
 // virtual machines may have been deleted in the meantime.
-func (c *machinesCheck) stillWanted(ctx context.Context, namespace string, names []string) (wanted []string, _ error) {
+func (c *machinesCheck) withoutDeletion(ctx context.Context, namespace string, names []string) (remaining []string, _ error) {
 	for _, name := range names {
 		machine := &machinev1alpha1.Machine{}
 
@@ -124,11 +124,11 @@ func (c *machinesCheck) stillWanted(ctx context.Context, namespace string, names
 		}
 
 		if err == nil && machine.DeletionTimestamp == nil {
-			wanted = append(wanted, name)
+			remaining = append(remaining, name)
 		}
 	}
 
-	return wanted, nil
+	return remaining, nil
 }
 
 // resultOfMachines reports the Machines without a virtual machine.

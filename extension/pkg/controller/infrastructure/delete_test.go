@@ -48,8 +48,8 @@ func TestDelete_NothingWritten(t *testing.T) {
 	t.Parallel()
 
 	for name, err := range badCredentials() {
-		for _, given := range []*api.InfrastructureConfig{config(), allOptions()} {
-			l := newLandscape(t, given)
+		for _, spec := range []*api.InfrastructureConfig{config(), allOptions()} {
+			l := newLandscape(t, spec)
 			l.refuse(err)
 
 			require.Error(t, l.actuator.Reconcile(t.Context(), logr.Discard(), l.infra, l.cluster), name)
@@ -87,9 +87,9 @@ func TestDelete_Written(t *testing.T) {
 func TestReconcile_RecordsFirst(t *testing.T) {
 	t.Parallel()
 
-	for name, given := range map[string]*api.InfrastructureConfig{"all options": allOptions(), "networks": config(tenant("a"))} {
-		l := newLandscape(t, given)
-		if given.Namespace != nil {
+	for name, spec := range map[string]*api.InfrastructureConfig{"all options": allOptions(), "networks": config(tenant("a"))} {
+		l := newLandscape(t, spec)
+		if spec.Namespace != nil {
 			l.provider.Namespace = technicalID
 		}
 

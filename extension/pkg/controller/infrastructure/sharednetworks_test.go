@@ -71,19 +71,19 @@ func TestSharedNetwork_Offered(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		offered string
-		given   api.SharedNetwork
+		network api.SharedNetwork
 		refused bool
 	}{
-		"no list":                           {given: api.SharedNetwork{Namespace: "storage", Name: "san"}},
-		"empty list":                        {offered: `[]`, given: api.SharedNetwork{Namespace: "storage", Name: "san"}, refused: true},
-		"network":                           {offered: `[{"namespace": "storage", "name": "san"}]`, given: api.SharedNetwork{Namespace: "storage", Name: "san"}},
-		"namespace":                         {offered: `[{"namespace": "storage"}]`, given: api.SharedNetwork{Namespace: "storage", Name: "san"}},
-		"another network":                   {offered: `[{"namespace": "storage", "name": "nas"}]`, given: api.SharedNetwork{Namespace: "storage", Name: "san"}, refused: true},
-		"another namespace":                 {offered: `[{"namespace": "backup"}]`, given: api.SharedNetwork{Namespace: "storage", Name: "san"}, refused: true},
-		"namespace of the machines":         {offered: `[{"name": "lan"}]`, given: api.SharedNetwork{Name: "lan"}},
-		"namespace of the machines by name": {offered: `[{"namespace": "` + namespace + `"}]`, given: api.SharedNetwork{Name: "lan"}},
+		"no list":                           {network: api.SharedNetwork{Namespace: "storage", Name: "san"}},
+		"empty list":                        {offered: `[]`, network: api.SharedNetwork{Namespace: "storage", Name: "san"}, refused: true},
+		"network":                           {offered: `[{"namespace": "storage", "name": "san"}]`, network: api.SharedNetwork{Namespace: "storage", Name: "san"}},
+		"namespace":                         {offered: `[{"namespace": "storage"}]`, network: api.SharedNetwork{Namespace: "storage", Name: "san"}},
+		"another network":                   {offered: `[{"namespace": "storage", "name": "nas"}]`, network: api.SharedNetwork{Namespace: "storage", Name: "san"}, refused: true},
+		"another namespace":                 {offered: `[{"namespace": "backup"}]`, network: api.SharedNetwork{Namespace: "storage", Name: "san"}, refused: true},
+		"namespace of the machines":         {offered: `[{"name": "lan"}]`, network: api.SharedNetwork{Name: "lan"}},
+		"namespace of the machines by name": {offered: `[{"namespace": "` + namespace + `"}]`, network: api.SharedNetwork{Name: "lan"}},
 	} {
-		l := newLandscape(t, &api.InfrastructureConfig{Networks: api.NetworksConfig{SharedNetworks: []api.SharedNetwork{tc.given}}},
+		l := newLandscape(t, &api.InfrastructureConfig{Networks: api.NetworksConfig{SharedNetworks: []api.SharedNetwork{tc.network}}},
 			network("storage", "san", bridge, nil), network(namespace, "lan", bridge, nil))
 		if tc.offered != "" {
 			l.offer(tc.offered)

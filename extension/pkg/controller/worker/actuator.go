@@ -98,8 +98,8 @@ type delegate struct {
 	infrastructure api.InfrastructureStatus
 	status         api.WorkerStatus
 
-	// wanted contains the generated objects; nil before the first call of generated.
-	wanted *wanted
+	// desired contains the generated objects; nil before the first call of generated.
+	desired *objects
 	// provider is created with the first request; see providerCluster.
 	provider *providercluster.Cluster
 }

@@ -93,7 +93,7 @@ func (d *delegate) nodeTemplateOf(p *pool, zone string) *machinev1alpha1.NodeTem
 }
 
 // DeployMachineClasses implements genericactuator.WorkerDelegate: it writes the classes and their
-// Secrets, if they differ. The generic actuator deletes those that are no longer wanted.
+// Secrets, if they differ. The generic actuator deletes those that are no longer desired.
 func (d *delegate) DeployMachineClasses(ctx context.Context) error {
 	w, err := d.generated(ctx)
 	if err != nil {
@@ -130,24 +130,24 @@ func (d *delegate) deploySecret(ctx context.Context, c *class) error {
 	return nil
 }
 
-func (d *delegate) deployClass(ctx context.Context, wanted *machinev1alpha1.MachineClass) error {
-	object := &machinev1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Name: wanted.Name, Namespace: wanted.Namespace}}
+func (d *delegate) deployClass(ctx context.Context, desired *machinev1alpha1.MachineClass) error {
+	object := &machinev1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Name: desired.Name, Namespace: desired.Namespace}}
 
 	_, err := controllerutils.GetAndCreateOrMergePatch(ctx, d.seed, object, func() error {
-		for key, value := range wanted.Labels {
+		for key, value := range desired.Labels {
 			metav1.SetMetaDataLabel(&object.ObjectMeta, key, value)
 		}
 
-		object.Provider = wanted.Provider
-		object.ProviderSpec = wanted.ProviderSpec
-		object.NodeTemplate = wanted.NodeTemplate
-		object.SecretRef = wanted.SecretRef
-		object.CredentialsSecretRef = wanted.CredentialsSecretRef
+		object.Provider = desired.Provider
+		object.ProviderSpec = desired.ProviderSpec
+		object.NodeTemplate = desired.NodeTemplate
+		object.SecretRef = desired.SecretRef
+		object.CredentialsSecretRef = desired.CredentialsSecretRef
 
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("deploy MachineClass %s: %w", wanted.Name, err)
+		return fmt.Errorf("deploy MachineClass %s: %w", desired.Name, err)
 	}
 
 	return nil

@@ -86,9 +86,9 @@ func TestFields(t *testing.T) {
 				require.Equal(t, "u1.small", spec.VirtualMachineTemplate.Spec.Instancetype.Name)
 				require.Equal(t, "ubuntu", spec.VirtualMachineTemplate.Spec.Preference.Name)
 
-				given, err := spec.VirtualMachineTemplate.Given()
+				template, err := spec.VirtualMachineTemplate.Given()
 				require.NoError(t, err)
-				require.Contains(t, string(given), `"terminationGracePeriodSeconds":0`)
+				require.Contains(t, string(template), `"terminationGracePeriodSeconds":0`)
 			},
 		},
 		"MemoryUpToTheLimit": {

@@ -64,7 +64,7 @@ func (d *delegate) createImage(ctx context.Context, provider *providercluster.Cl
 	return err
 }
 
-// goldenImages returns the golden images that the wanted classes use, by name.
+// goldenImages returns the golden images that the desired classes use, by name.
 func (d *delegate) goldenImages(ctx context.Context) (map[string]*cdiv1beta1.DataVolume, error) {
 	w, err := d.generated(ctx)
 	if err != nil {

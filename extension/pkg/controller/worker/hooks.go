@@ -35,7 +35,7 @@ func (d *delegate) PreReconcileHook(ctx context.Context) error {
 }
 
 // awaitClasses waits until the cache of the manager, from which the generic actuator reads, has all
-// wanted classes.
+// desired classes.
 func (d *delegate) awaitClasses(ctx context.Context) error {
 	const every, atMost = 20 * time.Millisecond, 10 * time.Second
 
@@ -60,12 +60,12 @@ func (d *delegate) awaitClasses(ctx context.Context) error {
 // PostReconcileHook implements genericactuator.WorkerDelegate: it deletes the golden images that
 // neither a class nor a virtual machine uses.
 func (d *delegate) PostReconcileHook(ctx context.Context) error {
-	wanted, err := d.goldenImages(ctx)
+	desired, err := d.goldenImages(ctx)
 	if err != nil {
 		return err
 	}
 
-	return d.deleteImages(ctx, sets.KeySet(wanted))
+	return d.deleteImages(ctx, sets.KeySet(desired))
 }
 
 // PreDeleteHook implements genericactuator.WorkerDelegate.

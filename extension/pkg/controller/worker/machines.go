@@ -21,8 +21,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/workerpool"
 )
 
-// wanted contains the objects that are generated from a Worker.
-type wanted struct {
+// objects contains the objects that are generated from a Worker.
+type objects struct {
 	deployments worker.MachineDeployments
 	classes     []class
 	images      []api.MachineImage
@@ -42,9 +42,9 @@ func (d *delegate) GenerateMachineDeployments(ctx context.Context) (worker.Machi
 
 // generated returns the objects of the Worker: one MachineDeployment and one MachineClass per pool and
 // zone. It reports the errors of all pools at once.
-func (d *delegate) generated(ctx context.Context) (*wanted, error) {
-	if d.wanted != nil {
-		return d.wanted, nil
+func (d *delegate) generated(ctx context.Context) (*objects, error) {
+	if d.desired != nil {
+		return d.desired, nil
 	}
 
 	namespace, err := d.namespace(ctx)
@@ -52,7 +52,7 @@ func (d *delegate) generated(ctx context.Context) (*wanted, error) {
 		return nil, err
 	}
 
-	w := &wanted{}
+	w := &objects{}
 
 	errs, err := d.addPools(ctx, w, namespace)
 	if err != nil {
@@ -63,14 +63,14 @@ func (d *delegate) generated(ctx context.Context) (*wanted, error) {
 		return nil, err
 	}
 
-	d.wanted = w
+	d.desired = w
 
 	return w, nil
 }
 
 // addPools adds the objects of all pools. It returns the errors of all pools, unless there are too many
 // objects for the memory of the extension.
-func (d *delegate) addPools(ctx context.Context, w *wanted, namespace string) (errs field.ErrorList, _ error) {
+func (d *delegate) addPools(ctx context.Context, w *objects, namespace string) (errs field.ErrorList, _ error) {
 	zones := 0
 	for i := range d.worker.Spec.Pools {
 		zones += len(d.worker.Spec.Pools[i].Zones)
@@ -80,8 +80,8 @@ func (d *delegate) addPools(ctx context.Context, w *wanted, namespace string) (e
 		return tooMany, nil
 	}
 
-	for _, given := range d.worker.Spec.Pools {
-		p, invalid, err := d.newPool(ctx, given)
+	for _, spec := range d.worker.Spec.Pools {
+		p, invalid, err := d.newPool(ctx, spec)
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +103,7 @@ func (d *delegate) addPools(ctx context.Context, w *wanted, namespace string) (e
 }
 
 // addPool adds the objects of a pool.
-func (d *delegate) addPool(w *wanted, p *pool, namespace string) (field.ErrorList, error) {
+func (d *delegate) addPool(w *objects, p *pool, namespace string) (field.ErrorList, error) {
 	w.images = appendImage(w.images, p.Image)
 
 	var errs field.ErrorList

@@ -21,9 +21,9 @@ type pool struct {
 
 // newPool resolves the references of a pool, and reads its user data. It reports errors of the
 // configuration with the fields of the Shoot.
-func (d *delegate) newPool(ctx context.Context, given extensionsv1alpha1.WorkerPool) (*pool, field.ErrorList, error) {
-	resolved, errs := d.shoot().Pool(given, d.pathOf(given.Name))
-	userData, err := worker.FetchUserData(ctx, d.seed, d.worker.Namespace, given)
+func (d *delegate) newPool(ctx context.Context, spec extensionsv1alpha1.WorkerPool) (*pool, field.ErrorList, error) {
+	resolved, errs := d.shoot().Pool(spec, d.pathOf(spec.Name))
+	userData, err := worker.FetchUserData(ctx, d.seed, d.worker.Namespace, spec)
 
 	return &pool{Pool: resolved, userData: userData}, errs, err
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // removedPool begins the generic actuator's error about a machine of a worker pool that is no longer
-// wanted (extensions/pkg/controller/worker/genericactuator/actuator_reconcile.go).
+// desired (extensions/pkg/controller/worker/genericactuator/actuator_reconcile.go).
 const removedPool = "error while waiting for all undesired machine deployments to be deleted"
 
 // Reconcile implements worker.Actuator.

@@ -268,7 +268,7 @@ func TestSettingsOfNodesAndAutoscaler(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"team": "blue"}, deployments[0].Labels, "the provider nodes have no such labels")
 
-	template := d.wanted.classes[0].object.NodeTemplate
+	template := d.desired.classes[0].object.NodeTemplate
 	require.Equal(t, "6", template.Capacity.Cpu().String(), "the guest has as many CPUs")
 	require.Equal(t, "1", template.Capacity.Name("example.com/device", resource.DecimalSI).String())
 	require.Equal(t, "2", template.VirtualCapacity.Name("example.com/virtual", resource.DecimalSI).String())
@@ -290,11 +290,11 @@ func TestClassesPrecedeTheActuator(t *testing.T) {
 func TestInPlaceUpdates(t *testing.T) {
 	t.Parallel()
 
-	for given, want := range map[gardencorev1beta1.MachineUpdateStrategy]machinev1alpha1.OrchestrationType{
+	for strategy, want := range map[gardencorev1beta1.MachineUpdateStrategy]machinev1alpha1.OrchestrationType{
 		gardencorev1beta1.AutoInPlaceUpdate: machinev1alpha1.OrchestrationTypeAuto, gardencorev1beta1.ManualInPlaceUpdate: machinev1alpha1.OrchestrationTypeManual,
 	} {
 		s := guide()
-		s.pool().UpdateStrategy = &given
+		s.pool().UpdateStrategy = &strategy
 
 		deployments, err := s.delegate(t).GenerateMachineDeployments(t.Context())
 		require.NoError(t, err)

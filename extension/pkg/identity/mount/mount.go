@@ -27,8 +27,8 @@ const (
 
 // RESTConfig returns the configuration of a client with these credentials. It accepts what
 // pkg/kubeconfig accepts, and a reference to the token's file. Errors quote neither of them.
-func RESTConfig(given, token []byte) (*rest.Config, error) {
-	config, err := clientcmd.Load(given)
+func RESTConfig(raw, token []byte) (*rest.Config, error) {
+	config, err := clientcmd.Load(raw)
 	if err != nil {
 		// The cause may quote a part of the file.
 		return nil, fmt.Errorf("the file %s is not a kubeconfig; reconcile the Shoot, which writes it again", KeyKubeconfig)

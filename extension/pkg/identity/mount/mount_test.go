@@ -29,7 +29,7 @@ func TestRESTConfig(t *testing.T) {
 	user := `"tokenFile": "/var/run/secrets/provider/token"`
 	require.Contains(t, written, user)
 
-	for name, tc := range map[string]struct{ given, says string }{
+	for name, tc := range map[string]struct{ kubeconfig, says string }{
 		"Password":  {strings.Replace(written, user, `"username": "a", "password": "b"`, 1), ""},
 		"OtherFile": {strings.Replace(written, user, `"tokenFile": "/etc/shadow"`, 1), "tokenFile"},
 		"Program":   {strings.Replace(written, user, `"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sh", "interactiveMode": "Never"}`, 1), "exec"},
@@ -39,7 +39,7 @@ func TestRESTConfig(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			_, err := mount.RESTConfig([]byte(tc.given), []byte(token))
+			_, err := mount.RESTConfig([]byte(tc.kubeconfig), []byte(token))
 			if tc.says == "" {
 				require.NoError(t, err)
 

@@ -20,7 +20,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 )
 
-const given = `{"apiVersion": "v1", "kind": "Config", "current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a", "namespace": "given"}}],
+const rawKubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a", "namespace": "given"}}],
 	"clusters": [{"name": "a", "cluster": {"server": "https://provider.example.com"}}], "users": [{"name": "a", "user": {"token": "secret"}}]}`
 
 // mutated returns the kubeconfig after the webhook saw it twice.
@@ -92,7 +92,7 @@ var errForbidden = errors.New("forbidden")
 func TestNamespaceOfShoot(t *testing.T) {
 	t.Parallel()
 
-	config, namespace, err := kubeconfig.RESTConfig(mutated(t, given, `"namespace": {"create": true}`))
+	config, namespace, err := kubeconfig.RESTConfig(mutated(t, rawKubeconfig, `"namespace": {"create": true}`))
 	require.NoError(t, err)
 	require.Equal(t, "shoot--garden--own", namespace)
 	require.Equal(t, "https://provider.example.com", config.Host)
@@ -104,7 +104,7 @@ func TestOthersAreUnchanged(t *testing.T) {
 	t.Parallel()
 
 	for _, infrastructureConfig := range []string{"", `"networks": {}`, `"namespace": {"create": false}`} {
-		require.JSONEq(t, given, string(mutated(t, given, infrastructureConfig)))
+		require.JSONEq(t, rawKubeconfig, string(mutated(t, rawKubeconfig, infrastructureConfig)))
 	}
 
 	require.Equal(t, "broken", string(mutated(t, "broken", `"namespace": {"create": true}`)))

@@ -21,14 +21,14 @@ func Decode(raw *runtime.RawExtension, path *field.Path, into runtime.Object) fi
 		return errs // There is no object.
 	}
 
-	given := into.GetObjectKind().GroupVersionKind()
+	actual := into.GetObjectKind().GroupVersionKind()
 	kind := reflect.TypeOf(into).Elem().Name()
-	if given.GroupVersion() != SchemeGroupVersion {
-		errs = append(errs, field.NotSupported(path.Child("apiVersion"), given.GroupVersion().String(), []string{SchemeGroupVersion.String()}))
+	if actual.GroupVersion() != SchemeGroupVersion {
+		errs = append(errs, field.NotSupported(path.Child("apiVersion"), actual.GroupVersion().String(), []string{SchemeGroupVersion.String()}))
 	}
 
-	if given.Kind != kind {
-		errs = append(errs, field.NotSupported(path.Child("kind"), given.Kind, []string{kind}))
+	if actual.Kind != kind {
+		errs = append(errs, field.NotSupported(path.Child("kind"), actual.Kind, []string{kind}))
 	}
 
 	return errs

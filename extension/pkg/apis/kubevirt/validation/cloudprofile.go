@@ -104,7 +104,9 @@ func validateZones(names []string, path *field.Path) field.ErrorList {
 }
 
 // ValidateStorageClass returns the errors of the name of a storage class.
-func ValidateStorageClass(name string, path *field.Path) field.ErrorList { return validateObjectName(name, path) }
+func ValidateStorageClass(name string, path *field.Path) field.ErrorList {
+	return validateObjectName(name, path)
+}
 
 // validateObjectName returns the errors of the name of a cluster-wide object.
 func validateObjectName(name string, path *field.Path) field.ErrorList {

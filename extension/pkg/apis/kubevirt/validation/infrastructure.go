@@ -157,8 +157,8 @@ func validateCNIConfig(text string) error {
 
 // ValidateNetworking returns the errors of spec.networking of a Shoot, from which gardenlet takes the addresses of
 // the nodes.
-func ValidateNetworking(given *gardencorev1beta1.Networking, config *api.InfrastructureConfig) field.ErrorList {
-	networking := ptr.Deref(given, gardencorev1beta1.Networking{})
+func ValidateNetworking(spec *gardencorev1beta1.Networking, config *api.InfrastructureConfig) field.ErrorList {
+	networking := ptr.Deref(spec, gardencorev1beta1.Networking{})
 	path := field.NewPath("spec", "networking")
 	subnets := DefaultSubnets(config)
 
@@ -177,8 +177,8 @@ func ValidateNetworking(given *gardencorev1beta1.Networking, config *api.Infrast
 
 // validateNodesNetwork compares the Shoot's node network with the subnets of the default network: the routes of
 // the VPN to the nodes depend on it.
-func validateNodesNetwork(given string, subnets []string, path *field.Path) field.ErrorList {
-	nodes, err := netip.ParsePrefix(given)
+func validateNodesNetwork(cidr string, subnets []string, path *field.Path) field.ErrorList {
+	nodes, err := netip.ParsePrefix(cidr)
 	if err != nil {
 		return nil // Gardener validates it.
 	}
@@ -250,10 +250,10 @@ func nodeSubnets(config string) []string {
 	return subnets
 }
 
-func validateCIDRs(given []string, path *field.Path) field.ErrorList {
+func validateCIDRs(list []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
-	for i, cidr := range given {
+	for i, cidr := range list {
 		if _, err := netip.ParsePrefix(cidr); err != nil {
 			errs = append(errs, field.Invalid(path.Index(i), cidr, "must be a CIDR, such as 10.1.0.0/16"))
 		}
@@ -262,22 +262,22 @@ func validateCIDRs(given []string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateName(given string, path *field.Path) field.ErrorList {
-	if given == "" {
+func validateName(value string, path *field.Path) field.ErrorList {
+	if value == "" {
 		return field.ErrorList{field.Required(path, "name the network")}
 	}
 
-	return invalid(apivalidation.NameIsDNSSubdomain(given, false), given, path)
+	return invalid(apivalidation.NameIsDNSSubdomain(value, false), value, path)
 }
 
-func validateDNSLabel(given string, path *field.Path) field.ErrorList {
-	return invalid(validation.IsDNS1123Label(given), given, path)
+func validateDNSLabel(value string, path *field.Path) field.ErrorList {
+	return invalid(validation.IsDNS1123Label(value), value, path)
 }
 
-func invalid(found []string, given string, path *field.Path) field.ErrorList {
+func invalid(found []string, value string, path *field.Path) field.ErrorList {
 	if len(found) == 0 {
 		return nil
 	}
 
-	return field.ErrorList{field.Invalid(path, given, strings.Join(found, "; "))}
+	return field.ErrorList{field.Invalid(path, value, strings.Join(found, "; "))}
 }
