@@ -272,7 +272,7 @@ func (o *options) addInfrastructure(ctx context.Context, mgr manager.Manager) er
 func (o *options) addControlPlane(ctx context.Context, mgr manager.Manager) error {
 	clients := o.providerClusters(o.controlPlane)
 
-	return controlplanecontroller.AddToManager(ctx, mgr, controlplanecontroller.Options{
+	return controlplanecontroller.AddToManagerWithOptions(ctx, mgr, controlplanecontroller.AddOptions{
 		Controller:                o.controlPlane.Completed().Options(),
 		IgnoreOperationAnnotation: o.reconciler.Completed().IgnoreOperationAnnotation,
 		ExtensionClasses:          o.general.Completed().ExtensionClasses,
@@ -285,7 +285,7 @@ func (o *options) addControlPlane(ctx context.Context, mgr manager.Manager) erro
 }
 
 func (o *options) addWorker(ctx context.Context, mgr manager.Manager) error {
-	return worker.AddToManager(ctx, mgr, worker.Options{
+	return worker.AddToManagerWithOptions(ctx, mgr, worker.AddOptions{
 		Controller:                o.worker.Completed().Options(),
 		IgnoreOperationAnnotation: o.reconciler.Completed().IgnoreOperationAnnotation,
 		ExtensionClasses:          o.general.Completed().ExtensionClasses,
@@ -298,7 +298,7 @@ func (o *options) addWorker(ctx context.Context, mgr manager.Manager) error {
 func (o *options) addHealthChecks(_ context.Context, mgr manager.Manager) error {
 	clients := o.providerClusters(o.healthCheck)
 
-	return healthcheck.AddToManager(mgr, healthcheck.Options{
+	return healthcheck.AddToManagerWithOptions(mgr, healthcheck.AddOptions{
 		Controller:         o.healthCheck.Completed().Options(),
 		ExtensionClasses:   o.general.Completed().ExtensionClasses,
 		NewProviderCluster: clients.New,

@@ -28,7 +28,7 @@ type renewal struct {
 	accounts accounts
 }
 
-func addRenewal(mgr manager.Manager, a accounts, options Options) error {
+func addRenewal(mgr manager.Manager, a accounts, options AddOptions) error {
 	return builder.ControllerManagedBy(mgr).
 		Named("controlplane-token-renewal").
 		WithOptions(options.Controller).

@@ -10,6 +10,9 @@ import (
 	"github.com/gardener/gardener/extensions/pkg/util"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/errorcodes"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
@@ -81,6 +84,33 @@ func (f *flow) delete(ctx context.Context) error {
 // forceDelete continues after errors. The namespace is deleted with the virtual machines that remain.
 func (f *flow) forceDelete(ctx context.Context) error {
 	return errors.Join(f.deleteLoadBalancers(ctx), f.deleteUnusedNetworks(ctx), f.deleteIsolation(ctx), f.deleteNamespace(ctx))
+}
+
+// deleteLoadBalancers deletes the load balancers of the shoot. cloud-controller-manager deletes them
+// with the shoot's Services; they are left if the Services were not deleted, as in a forced deletion.
+func (f *flow) deleteLoadBalancers(ctx context.Context) error {
+	return f.deleteOwned(ctx, corev1.SchemeGroupVersion.WithKind("Service"), "Services", false)
+}
+
+// deleteOwned deletes the objects of a kind that belong to the shoot. used is set if the shoot uses the kind, so
+// that its account needs the permission to list it.
+func (f *flow) deleteOwned(ctx context.Context, kind schema.GroupVersionKind, plural string, used bool) error {
+	objects, err := f.provider.ListMetadata(ctx, kind, nil, client.InNamespace(f.namespace), f.owner.Selector())
+	if err != nil && !nothingThere(err, used) {
+		return fmt.Errorf("list %s: %w", plural, err)
+	}
+
+	for i := range objects {
+		if !f.owner.Owns(&objects[i]) {
+			continue
+		}
+
+		if err := f.provider.Delete(ctx, &objects[i]); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete %s %s: %w", kind.Kind, client.ObjectKeyFromObject(&objects[i]), err)
+		}
+	}
+
+	return nil
 }
 
 // deleteUnusedNetworks deletes the networks of a shoot whose Worker is gone. It returns an error if virtual

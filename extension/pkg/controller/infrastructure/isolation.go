@@ -57,28 +57,9 @@ func (f *flow) reconcileIsolation(ctx context.Context) error {
 
 // deleteIsolation deletes the NetworkPolicies of the shoot.
 func (f *flow) deleteIsolation(ctx context.Context) error {
-	kind := networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
+	used := f.config.Isolation != nil && f.config.Isolation.Enabled
 
-	policies, err := f.provider.ListMetadata(ctx, kind, nil, client.InNamespace(f.namespace), f.owner.Selector())
-	if nothingThere(err, f.config.Isolation != nil && f.config.Isolation.Enabled) {
-		return nil
-	}
-
-	if err != nil {
-		return fmt.Errorf("list NetworkPolicies: %w", err)
-	}
-
-	for i := range policies {
-		if !f.owner.Owns(&policies[i]) {
-			continue
-		}
-
-		if err := f.provider.Delete(ctx, &policies[i]); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete NetworkPolicy %s: %w", policies[i].Name, err)
-		}
-	}
-
-	return nil
+	return f.deleteOwned(ctx, networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), "NetworkPolicies", used)
 }
 
 // networkPolicy returns the policy of the pods of the shoot's machines.

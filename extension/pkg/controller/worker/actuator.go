@@ -7,150 +7,117 @@ package worker
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
 	"github.com/gardener/gardener/extensions/pkg/controller/worker"
-	"github.com/gardener/gardener/extensions/pkg/controller/worker/genericactuator"
-	"github.com/gardener/gardener/extensions/pkg/util"
-	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
-	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/errorcodes"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
 
-// Options configure the controller.
-type Options struct {
-	// Controller are the options of controller-runtime.
-	Controller controller.Options
-	// IgnoreOperationAnnotation reconciles each change, even without gardenlet's operation annotation.
-	IgnoreOperationAnnotation bool
-	// ExtensionClasses are the classes of Workers that this process reconciles.
-	ExtensionClasses []extensionsv1alpha1.ExtensionClass
-	// SelfHostedShootCluster is set if the process runs in a self-hosted shoot.
-	SelfHostedShootCluster bool
-	// GardenCluster is the garden cluster, from which a restoration reads the state of machines; nil
-	// to read it from the Worker.
-	GardenCluster cluster.Cluster
-	// NewProviderCluster creates the clients of provider clusters.
-	NewProviderCluster providercluster.Factory
+// actuator is the generic actuator, except for the deletion of Workers without classes, and the errors
+// about removed worker pools.
+type actuator struct {
+	worker.Actuator
+
+	factory *delegateFactory
 }
 
-// AddToManager adds the controller to a manager.
-func AddToManager(ctx context.Context, mgr manager.Manager, options Options) error {
-	factory := &delegateFactory{seed: mgr.GetClient(), newProviderCluster: options.NewProviderCluster}
+// removedPool begins the generic actuator's error about a machine of a worker pool that is no longer
+// desired (extensions/pkg/controller/worker/genericactuator/actuator_reconcile.go).
+const removedPool = "error while waiting for all undesired machine deployments to be deleted"
 
-	return worker.Add(ctx, mgr, worker.AddArgs{
-		Actuator: &actuator{
-			Actuator: genericactuator.NewActuator(mgr, options.GardenCluster, factory, func(err error) []gardencorev1beta1.ErrorCode {
-				return util.DetermineErrorCodes(err, errorcodes.Known)
-			}),
-			factory: factory,
-		},
-		ControllerOptions:         options.Controller,
-		Predicates:                worker.DefaultPredicates(ctx, mgr, options.IgnoreOperationAnnotation),
-		Type:                      kubevirt.Type,
-		IgnoreOperationAnnotation: options.IgnoreOperationAnnotation,
-		ExtensionClasses:          options.ExtensionClasses,
-		SelfHostedShootCluster:    options.SelfHostedShootCluster,
-	})
+// Reconcile implements worker.Actuator.
+func (a *actuator) Reconcile(ctx context.Context, log logr.Logger, w *extensionsv1alpha1.Worker, c *extensionscontroller.Cluster) error {
+	return withRetry(a.Actuator.Reconcile(ctx, log, w, c))
 }
 
-type delegateFactory struct {
-	seed               client.Client
-	newProviderCluster providercluster.Factory
-}
-
-// WorkerDelegate implements genericactuator.DelegateFactory.
-func (f *delegateFactory) WorkerDelegate(
-	_ context.Context, w *extensionsv1alpha1.Worker, c *extensionscontroller.Cluster,
-) (genericactuator.WorkerDelegate, error) {
-	return f.delegate(w, c)
-}
-
-func (f *delegateFactory) delegate(w *extensionsv1alpha1.Worker, c *extensionscontroller.Cluster) (*delegate, error) {
-	d := &delegate{seed: f.seed, newProviderCluster: f.newProviderCluster, worker: w, cluster: c}
-
-	if err := d.decode(); err != nil {
-		return nil, err
+// withRetry adds to an error about a removed pool how to try again at once: the failed machine is soon
+// deleted, but the next attempt may be minutes away. The error has no code, so that Gardener retries.
+func withRetry(err error) error {
+	if err == nil || !strings.Contains(err.Error(), removedPool) {
+		return err
 	}
 
-	return d, nil
+	return fmt.Errorf("%w; its worker pool was removed, and it is being deleted: Gardener tries again, or at once after "+
+		"kubectl annotate shoot NAME gardener.cloud/operation=reconcile", err)
 }
 
-// delegate is one reconciliation of a Worker.
-type delegate struct {
-	seed               client.Client
-	newProviderCluster providercluster.Factory
-
-	worker  *extensionsv1alpha1.Worker
-	cluster *extensionscontroller.Cluster
-
-	profile        api.CloudProfileConfig
-	infrastructure api.InfrastructureStatus
-	status         api.WorkerStatus
-
-	// desired contains the generated objects; nil before the first call of generated.
-	desired *objects
-	// provider is created with the first request; see providerCluster.
-	provider *providercluster.Cluster
-}
-
-// decode reads the parts of the Worker and the CloudProfile that only this extension knows.
-func (d *delegate) decode() error {
-	if d.cluster.CloudProfile == nil || d.cluster.Shoot == nil {
-		return fmt.Errorf("the Cluster %s has no CloudProfile or no Shoot", d.worker.Namespace)
+// Restore implements worker.Actuator: another seed has created the golden images.
+func (a *actuator) Restore(ctx context.Context, log logr.Logger, w *extensionsv1alpha1.Worker, c *extensionscontroller.Cluster) error {
+	d, err := a.factory.delegate(w, c)
+	if err != nil {
+		return err
 	}
 
-	// A newer version of the extension may have written fields that this version does not know.
-	_ = api.Decode(d.worker.Spec.InfrastructureProviderStatus, nil, &d.infrastructure)
-	_ = api.Decode(d.worker.Status.ProviderStatus, nil, &d.status)
-
-	errs := api.Decode(d.cluster.CloudProfile.Spec.ProviderConfig, field.NewPath("CloudProfile", "spec", "providerConfig"), &d.profile)
-	if len(errs) == 0 || d.deleting() {
-		return nil
+	if err := d.record(ctx); err != nil {
+		return err
 	}
 
-	// The operator corrects the CloudProfile; the Shoot does not change then.
-	return v1beta1helper.NewErrorWithCodes(errs.ToAggregate(), gardencorev1beta1.ErrorRetryableConfigurationProblem)
+	return a.Actuator.Restore(ctx, log, w, c)
 }
 
-// deleting reports whether the Worker is being deleted. Machines are deleted by their names and
-// tags: a configuration that is wrong, and that can no longer be corrected, must not prevent it.
-func (d *delegate) deleting() bool { return d.worker.DeletionTimestamp != nil }
+// Delete implements worker.Actuator.
+func (a *actuator) Delete(ctx context.Context, log logr.Logger, w *extensionsv1alpha1.Worker, c *extensionscontroller.Cluster) error {
+	return errorcodes.OfDeletion(providercluster.Explain(a.delete(ctx, log, w, c)), c.Shoot, time.Now())
+}
 
-// providerCluster returns the client of the provider cluster.
-func (d *delegate) providerCluster(ctx context.Context) (*providercluster.Cluster, error) {
-	if d.provider == nil {
-		var err error
+// delete deletes the Worker with its machines. The generic actuator waits until machine-controller-manager
+// adds its finalizer to the credentials Secret, which it does only for a Secret of a MachineClass.
+// A Shoot whose configuration was never valid has no MachineClass: the wait would time out.
+func (a *actuator) delete(ctx context.Context, log logr.Logger, w *extensionsv1alpha1.Worker, c *extensionscontroller.Cluster) error {
+	d, err := a.factory.delegate(w, c)
+	if err != nil {
+		return err
+	}
 
-		if d.provider, err = d.newProviderCluster(ctx, d.seed, d.worker.Spec.SecretRef); err != nil {
-			return nil, util.DetermineError(err, errorcodes.Known)
+	hasMachines, err := d.hasMachines(ctx)
+	if err != nil {
+		return err
+	}
+
+	if hasMachines {
+		return a.Actuator.Delete(ctx, log, w, c)
+	}
+
+	log.Info("Worker has no MachineClass and no Machine")
+
+	return d.PostDeleteHook(ctx)
+}
+
+// hasMachines reports whether the Worker has machines, or classes from which they are created, or
+// machine-controller-manager has not released its credentials yet.
+func (d *delegate) hasMachines(ctx context.Context) (bool, error) {
+	w, err := d.generated(ctx)
+	if err != nil || len(w.classes) > 0 {
+		return true, err
+	}
+
+	for _, list := range []client.ObjectList{
+		&machinev1alpha1.MachineClassList{}, &machinev1alpha1.MachineDeploymentList{}, &machinev1alpha1.MachineSetList{}, &machinev1alpha1.MachineList{},
+	} {
+		if err := d.seed.List(ctx, list, client.InNamespace(d.worker.Namespace)); err != nil {
+			return false, fmt.Errorf("list machine resources: %w", err)
+		}
+
+		if meta.LenList(list) > 0 {
+			return true, nil
 		}
 	}
 
-	return d.provider, nil
-}
-
-// namespace returns the namespace of the machines in the provider cluster.
-func (d *delegate) namespace(ctx context.Context) (string, error) {
-	if d.infrastructure.Namespace != "" {
-		return d.infrastructure.Namespace, nil
+	credentials := &corev1.Secret{}
+	if err := d.seed.Get(ctx, client.ObjectKey{Namespace: d.worker.Spec.SecretRef.Namespace, Name: d.worker.Spec.SecretRef.Name}, credentials); err != nil {
+		return false, client.IgnoreNotFound(err)
 	}
 
-	// An Infrastructure of the archived extension has no namespace in its status.
-	provider, err := d.providerCluster(ctx)
-	if err != nil {
-		return "", err
-	}
-
-	return provider.Namespace, nil
+	return slices.ContainsFunc(credentials.Finalizers, func(f string) bool { return strings.HasPrefix(f, machinev1alpha1.GroupName+"/") }), nil
 }

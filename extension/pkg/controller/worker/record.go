@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
-	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -57,18 +54,4 @@ func (d *delegate) PostDeleteHook(ctx context.Context) error {
 	logf.FromContext(ctx).Info("Worker is deleted without the provider cluster, since nothing was created there", "reason", err.Error())
 
 	return nil
-}
-
-// Restore implements worker.Actuator: another seed has created the golden images.
-func (a *actuator) Restore(ctx context.Context, log logr.Logger, w *extensionsv1alpha1.Worker, c *extensionscontroller.Cluster) error {
-	d, err := a.factory.delegate(w, c)
-	if err != nil {
-		return err
-	}
-
-	if err := d.record(ctx); err != nil {
-		return err
-	}
-
-	return a.Actuator.Restore(ctx, log, w, c)
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
 
-// Options configure the controllers.
-type Options struct {
+// AddOptions configure the controllers.
+type AddOptions struct {
 	// Controller are the options of controller-runtime.
 	Controller controller.Options
 	// ExtensionClasses are the classes of the resources that this process checks.
@@ -54,8 +54,8 @@ type resource struct {
 	checks    []healthcheck.HealthCheck
 }
 
-// AddToManager adds a controller for each kind of resource to a manager.
-func AddToManager(mgr manager.Manager, options Options) error {
+// AddToManagerWithOptions adds a controller for each kind of resource to a manager.
+func AddToManagerWithOptions(mgr manager.Manager, options AddOptions) error {
 	for _, r := range resources(mgr.GetClient(), options.NewProviderCluster, options.Accepts) {
 		if err := r.register(mgr, options); err != nil {
 			return err
@@ -67,7 +67,7 @@ func AddToManager(mgr manager.Manager, options Options) error {
 
 // register adds the controller of a kind. It needs no PreCheckFunc: the library checks no hibernated
 // shoots.
-func (r resource) register(mgr manager.Manager, options Options) error {
+func (r resource) register(mgr manager.Manager, options AddOptions) error {
 	args := healthcheck.DefaultAddArgs{
 		Controller:        options.Controller,
 		ExtensionClasses:  options.ExtensionClasses,
