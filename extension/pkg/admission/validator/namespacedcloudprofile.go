@@ -103,7 +103,12 @@ func validateOnlyImages(config *api.CloudProfileConfig) field.ErrorList {
 		errs = append(errs, field.Forbidden(configPath().Child("volumeClasses"), operator))
 	}
 
-	return append(errs, validateNoNetworks(config, operator)...)
+	// A project must not offer networks to itself.
+	if config.SharedNetworks != nil {
+		errs = append(errs, field.Forbidden(configPath().Child("sharedNetworks"), operator))
+	}
+
+	return errs
 }
 
 // validateInherited refuses versions that the parent has.

@@ -163,6 +163,12 @@ func countOf(config *api.InfrastructureConfig) int {
 	return len(config.Networks.TenantNetworks) + len(config.Networks.SharedNetworks)
 }
 
+// validateSharedNetworks returns the errors of shared networks that the CloudProfile does not offer. The controller
+// checks those in the namespace of the machines, which admission does not know.
+func (c *validationContext) validateSharedNetworks() field.ErrorList {
+	return validation.ValidateSharedNetworks(c.infrastructureConfig.Networks.SharedNetworks, c.profileConfig.SharedNetworks, infrastructurePath().Child("networks", "sharedNetworks"))
+}
+
 // networks returns the networks of the machines as the Infrastructure will report them, except for the
 // namespace, which only the credentials have. It returns none if there are too many: each class would have them.
 func (c *validationContext) networks() []api.NetworkStatus {
