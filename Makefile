@@ -77,7 +77,7 @@ demo-shoot: ## Demonstrate the Gardener extension: a Shoot becomes virtual machi
 	@mkdir -p bin && cd extension && go build -buildvcs=false -o ../bin/demo-shoot ./test/demo && cd .. && exec bin/demo-shoot
 
 .PHONY: landscape
-landscape: ## Run a Gardener landscape without the extension, to install it by hand (extension/docs/local-setup.md). Ctrl-C removes it.
+landscape: ## Run a Gardener landscape without the extension, to install it by hand (extension/docs/development/local-setup.md). Ctrl-C removes it.
 	@echo 'Build the landscape, which takes minutes the first time ...'
 	@mkdir -p bin && cd extension && go build -buildvcs=false -o ../bin/landscape ./test/landscape && cd .. && exec bin/landscape bin/landscape.sh '$(HELM)'
 

@@ -11,7 +11,7 @@ import (
 func TestBreakIt(t *testing.T) {
 	t.Parallel()
 
-	page := content(t, "local-setup.md")
+	page := content(t, "development/local-setup.md")
 	behaviour := content(t, "../../test/lab/dataplane/behaviour.go")
 
 	known := map[string]bool{}

@@ -24,7 +24,13 @@ var shellBlock = regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```$")
 // pagesWithCommands are in an order in which a page writes the files that the next ones read.
 func pagesWithCommands() []string {
 	return []string{
-		"../README.md", "local-setup.md", "usage-as-operator.md", "usage-as-end-user.md", "deployment.md", "migration.md", "troubleshooting.md",
+		"../README.md",
+		"development/local-setup.md",
+		"operations/usage-as-operator.md",
+		"usage/usage-as-end-user.md",
+		"operations/deployment.md",
+		"operations/migration.md",
+		"usage/troubleshooting.md",
 	}
 }
 
@@ -69,10 +75,7 @@ func TestCommands(t *testing.T) {
 		w.run(t, page)
 	}
 
-	pages, err := filepath.Glob("*.md")
-	require.NoError(t, err)
-
-	for _, page := range pages {
+	for _, page := range pages(t) {
 		require.Equal(t, shellBlock.MatchString(content(t, page)), len(w.callsOf(page)) > 0, page)
 	}
 
@@ -83,7 +86,7 @@ func TestCommands(t *testing.T) {
 	}
 
 	w.requireKubeconfigs(t, known)
-	requireRawChart(t, w.callsOf("deployment.md"))
+	requireRawChart(t, w.callsOf("operations/deployment.md"))
 }
 
 // workspace is a folder like that of the repository, into which the commands write.
@@ -147,7 +150,7 @@ func (w *workspace) run(t *testing.T, page string) {
 		}
 
 		commands := block[1]
-		if page == "local-setup.md" {
+		if page == "development/local-setup.md" {
 			commands = "source bin/landscape.sh\n" + commands
 		}
 

@@ -21,7 +21,7 @@ func TestRegistrationValues(t *testing.T) {
 
 	extension := &operatorv1alpha1.Extension{}
 
-	for _, block := range fragment.FindAllStringSubmatch(content(t, "deployment.md"), -1) {
+	for _, block := range fragment.FindAllStringSubmatch(content(t, "operations/deployment.md"), -1) {
 		if strings.Contains(block[1], "kind: Extension\n") {
 			require.NoError(t, yaml.UnmarshalStrict([]byte(block[1]), extension))
 		}
@@ -60,7 +60,7 @@ func TestValues(t *testing.T) {
 	t.Parallel()
 
 	values := content(t, "../charts/gardener-extension-provider-kubevirt/values.yaml")
-	rows := regexp.MustCompile("(?m)^\\| (`[^|]+`) \\|").FindAllStringSubmatch(sectionsOf(content(t, "deployment.md"))["Values"], -1)
+	rows := regexp.MustCompile("(?m)^\\| (`[^|]+`) \\|").FindAllStringSubmatch(sectionsOf(content(t, "operations/deployment.md"))["Values"], -1)
 	require.NotEmpty(t, rows)
 
 	for _, row := range rows {

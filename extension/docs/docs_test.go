@@ -14,8 +14,8 @@ import (
 
 // The pages with generated tables, relative to the root of the repository.
 const (
-	deploymentPage      = "extension/docs/deployment.md"
-	troubleshootingPage = "extension/docs/troubleshooting.md"
+	deploymentPage      = "extension/docs/operations/deployment.md"
+	troubleshootingPage = "extension/docs/usage/troubleshooting.md"
 )
 
 // TestNamedTests requires that the tests exist that the pages name.
@@ -24,7 +24,7 @@ func TestNamedTests(t *testing.T) {
 
 	sources := content(t, "../pkg/*/*/*_test.go", "../pkg/*/*/*/*_test.go", "../test/integration/*_test.go")
 
-	for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(content(t, "*.md", "../README.md"), -1) {
+	for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(content(t, append(pages(t), "../README.md")...), -1) {
 		require.Contains(t, sources, "func "+name+"(")
 	}
 }
@@ -34,7 +34,32 @@ func TestKubernetesVersions(t *testing.T) {
 	t.Parallel()
 
 	supported := kubernetesversion.SupportedVersions
-	require.Contains(t, content(t, "usage-as-operator.md"), "Kubernetes "+supported[0]+" to "+supported[len(supported)-1]+" with Gardener 1.149")
+	require.Contains(t, content(t, "operations/usage-as-operator.md"), "Kubernetes "+supported[0]+" to "+supported[len(supported)-1]+" with Gardener 1.149")
+}
+
+// TestFrontMatter requires each page in a folder to begin with its title, which Gardener's website shows.
+func TestFrontMatter(t *testing.T) {
+	t.Parallel()
+
+	for _, page := range pages(t) {
+		if filepath.Dir(page) != "." {
+			require.Regexp(t, `^---\ntitle: (.+)\n---\n\n# .+\n`, content(t, page), page)
+		}
+	}
+}
+
+// pages returns the pages of all folders.
+func pages(t *testing.T) []string {
+	t.Helper()
+
+	all, err := filepath.Glob("*.md")
+	require.NoError(t, err)
+
+	inFolders, err := filepath.Glob("*/*.md")
+	require.NoError(t, err)
+	require.NotEmpty(t, inFolders)
+
+	return append(all, inFolders...)
 }
 
 // content returns the content of the files that match patterns.

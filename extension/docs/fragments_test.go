@@ -34,12 +34,9 @@ var fragment = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 func TestFragments(t *testing.T) {
 	t.Parallel()
 
-	pages, err := filepath.Glob("*.md")
-	require.NoError(t, err)
-
 	found := 0
 
-	for _, page := range append(pages, "../README.md") {
+	for _, page := range append(pages(t), "../README.md") {
 		for _, block := range fragment.FindAllStringSubmatch(content(t, page), -1) {
 			if !strings.HasPrefix(block[1], "images:") {
 				require.NoError(t, fault(block[1]), "%s: %s", page, block[1])

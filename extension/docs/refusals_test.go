@@ -29,7 +29,7 @@ func TestRefusals(t *testing.T) {
 	t.Parallel()
 
 	var rules []rule
-	for _, row := range ruleRow.FindAllStringSubmatch(content(t, "refusals.md"), -1) {
+	for _, row := range ruleRow.FindAllStringSubmatch(content(t, "usage/refusals.md"), -1) {
 		rules = append(rules, rule{field: index.ReplaceAllString(row[1], "[]"), remedy: strings.ReplaceAll(row[2], "`", "")})
 	}
 

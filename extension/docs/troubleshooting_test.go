@@ -23,7 +23,7 @@ var (
 func TestFailures_RemediesInDocs(t *testing.T) {
 	t.Parallel()
 
-	sections := sectionsOf(content(t, "troubleshooting.md"))
+	sections := sectionsOf(content(t, "usage/troubleshooting.md"))
 
 	rows := map[string][][]string{}
 	for _, f := range reasons.Failures() {
@@ -59,7 +59,7 @@ func TestMessages(t *testing.T) {
 	code := verb.ReplaceAllString(content(t, "../pkg/*/*.go", "../pkg/*/*/*.go"), "…")
 	found := 0
 
-	for heading, text := range sectionsOf(content(t, "troubleshooting.md")) {
+	for heading, text := range sectionsOf(content(t, "usage/troubleshooting.md")) {
 		if heading == "Symptoms" {
 			continue
 		}

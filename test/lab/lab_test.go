@@ -100,7 +100,7 @@ func TestDocumentedCommands(t *testing.T) {
 
 	found := 0
 
-	for _, page := range []string{"../../extension/docs/local-setup.md", "../../docs/development.md"} {
+	for _, page := range []string{"../../extension/docs/development/local-setup.md", "../../docs/development.md"} {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 

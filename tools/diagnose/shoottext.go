@@ -9,7 +9,7 @@ import (
 )
 
 // extensionURL has a section for each of Gardener's error codes.
-const extensionURL = "https://github.com/gardener/machine-controller-manager-provider-kubevirt/blob/main/extension/docs/troubleshooting.md"
+const extensionURL = "https://github.com/gardener/machine-controller-manager-provider-kubevirt/blob/main/extension/docs/usage/troubleshooting.md"
 
 // shootTemplate is the text output of diagnose --shoot.
 const shootTemplate = `

@@ -87,7 +87,7 @@ func TestChartWithOtherValues(t *testing.T) {
 func TestLocalSetup(t *testing.T) {
 	t.Parallel()
 
-	page, err := os.ReadFile("../../docs/local-setup.md")
+	page, err := os.ReadFile("../../docs/development/local-setup.md")
 	require.NoError(t, err)
 
 	_, arguments, found := strings.Cut(strings.ReplaceAll(string(page), "\\\n", " "), "go run ./cmd/gardener-extension-provider-kubevirt ")

@@ -55,8 +55,8 @@ func (d *demo) summarize() {
 		"",
 		"=== Next steps",
 		"  make landscape                       runs these clusters without the extension, to install it and to break it by hand",
-		"  extension/docs/local-setup.md        describes the landscape, and faults to try",
-		"  extension/docs/deployment.md         installs the extension in a garden",
+		"  extension/docs/development/local-setup.md        describes the landscape, and faults to try",
+		"  extension/docs/operations/deployment.md         installs the extension in a garden",
 		"  make test-extension                  runs the tests against the same control planes",
 	} {
 		d.out.Line("%s", line)

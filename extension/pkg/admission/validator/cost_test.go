@@ -15,7 +15,7 @@ import (
 )
 
 // BenchmarkShootValidator_Validate prints the CPU time for one Shoot, from the example to the largest
-// manifests that an API server accepts. extension/docs/usage-as-operator.md has the result.
+// manifests that an API server accepts. extension/docs/operations/usage-as-operator.md has the result.
 //
 //	go test ./pkg/admission/validator -run '^$' -bench ShootValidator -benchtime 1x
 func BenchmarkShootValidator_Validate(b *testing.B) {
