@@ -39,7 +39,7 @@ func main() {
 type demo struct {
 	out   *screen.Screen
 	seed  *seed.Seed
-	shoot *seed.Shoot
+	shoot *seed.Botanist
 	begun time.Time
 	spent []duration
 }

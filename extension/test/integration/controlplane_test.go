@@ -29,7 +29,7 @@ import (
 )
 
 // TestControlPlane takes the control plane of a shoot through its lifecycle. It is the only test of the
-// suite whose shoots have one: see seed.Shoot.
+// suite whose shoots have one: see seed.Botanist.
 func TestControlPlane(t *testing.T) { //nolint:tparallel // The steps change one shoot.
 	t.Parallel()
 
@@ -41,9 +41,9 @@ func TestControlPlane(t *testing.T) { //nolint:tparallel // The steps change one
 
 	for _, step := range []struct {
 		name string
-		run  func(*testing.T, *seed.Shoot)
+		run  func(*testing.T, *seed.Botanist)
 	}{
-		{"objects", func(t *testing.T, s *seed.Shoot) { t.Helper(); applied = requireObjects(t, s) }},
+		{"objects", func(t *testing.T, s *seed.Botanist) { t.Helper(); applied = requireObjects(t, s) }},
 		{"rules of the programs", requireRules},
 		{"load balancer", requireLoadBalancer},
 		{"volumes", requireVolumes},
@@ -58,8 +58,8 @@ func TestControlPlane(t *testing.T) { //nolint:tparallel // The steps change one
 		{"without permission for accounts", withoutAccounts},
 		{"hibernated and woken up", hibernate},
 		{"moved to another seed", moveControlPlane},
-		{"deleted", func(t *testing.T, s *seed.Shoot) { t.Helper(); deleteControlPlane(t, s, applied) }},
-		{"force deleted", func(t *testing.T, _ *seed.Shoot) { t.Helper(); forceDeleteControlPlane(t) }},
+		{"deleted", func(t *testing.T, s *seed.Botanist) { t.Helper(); deleteControlPlane(t, s, applied) }},
+		{"force deleted", func(t *testing.T, _ *seed.Botanist) { t.Helper(); forceDeleteControlPlane(t) }},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.run(t, shoot) }) {
 			return
@@ -71,7 +71,7 @@ func TestControlPlane(t *testing.T) { //nolint:tparallel // The steps change one
 var programs = []string{"cloud-controller-manager", "csi-driver-controller", "csi-snapshot-controller"}
 
 // requireDeployments waits until the programs have as many ready pods.
-func requireDeployments(t *testing.T, shoot *seed.Shoot, replicas int32) {
+func requireDeployments(t *testing.T, shoot *seed.Botanist, replicas int32) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) (bool, string) {
 		seen := ""
@@ -92,7 +92,7 @@ func requireDeployments(t *testing.T, shoot *seed.Shoot, replicas int32) {
 }
 
 // providerSecret returns the Secret with which a program reaches the provider cluster.
-func providerSecret(t *testing.T, shoot *seed.Shoot, program string) *corev1.Secret {
+func providerSecret(t *testing.T, shoot *seed.Botanist, program string) *corev1.Secret {
 	t.Helper()
 
 	volumes, secret := deployment(t, shoot, program).Spec.Template.Spec.Volumes, &corev1.Secret{}
@@ -105,7 +105,7 @@ func providerSecret(t *testing.T, shoot *seed.Shoot, program string) *corev1.Sec
 }
 
 // renewToken lets a token reach the time of its renewal.
-func renewToken(t *testing.T, shoot *seed.Shoot) {
+func renewToken(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
 	secret := providerSecret(t, shoot, "cloud-controller-manager")
@@ -127,7 +127,7 @@ func renewToken(t *testing.T, shoot *seed.Shoot) {
 }
 
 // touch changes the ControlPlane without an operation of gardenlet.
-func touch(t *testing.T, shoot *seed.Shoot) {
+func touch(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
 	cp := &extensionsv1alpha1.ControlPlane{}
@@ -140,7 +140,7 @@ func touch(t *testing.T, shoot *seed.Shoot) {
 
 // rotateUnderControlPlane replaces the credentials of the shoot. The accounts stay valid, and are still
 // maintained with the new credentials.
-func rotateUnderControlPlane(t *testing.T, shoot *seed.Shoot) {
+func rotateUnderControlPlane(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
 	secret := providerSecret(t, shoot, "csi-driver-controller")
@@ -156,7 +156,7 @@ func rotateUnderControlPlane(t *testing.T, shoot *seed.Shoot) {
 }
 
 // changeStorageClass changes an immutable field of a StorageClass.
-func changeStorageClass(t *testing.T, shoot *seed.Shoot) {
+func changeStorageClass(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
 	before := &storagev1.StorageClass{}
@@ -180,7 +180,7 @@ func changeStorageClass(t *testing.T, shoot *seed.Shoot) {
 	require.Equal(t, "true", after.Annotations["storageclass.kubernetes.io/is-default-class"])
 }
 
-func changeVolumeClass(t *testing.T, shoot *seed.Shoot, change func(*v1alpha1.VolumeClass)) {
+func changeVolumeClass(t *testing.T, shoot *seed.Botanist, change func(*v1alpha1.VolumeClass)) {
 	t.Helper()
 
 	config := &v1alpha1.CloudProfileConfig{}
@@ -192,7 +192,7 @@ func changeVolumeClass(t *testing.T, shoot *seed.Shoot, change func(*v1alpha1.Vo
 // withoutAccounts revokes the permission of the shoot's credentials to create accounts, and
 // restores it. The program uses a copy of the credentials as soon as its token is due for renewal,
 // and an account again after the permission is restored, without a restart.
-func withoutAccounts(t *testing.T, shoot *seed.Shoot) {
+func withoutAccounts(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
 	role, before := &rbacv1.Role{}, deployment(t, shoot, "cloud-controller-manager")
@@ -217,7 +217,7 @@ func withoutAccounts(t *testing.T, shoot *seed.Shoot) {
 const renewalAnnotation = "kubevirt.provider.extensions.gardener.cloud/renew-token-at"
 
 // requireToken reconciles the shoot until the token of cloud-controller-manager is as expected.
-func requireToken(t *testing.T, shoot *seed.Shoot, expected func(string) bool) {
+func requireToken(t *testing.T, shoot *seed.Botanist, expected func(string) bool) {
 	t.Helper()
 
 	const attempts = 30 // The API server may not know the permissions yet.
@@ -233,7 +233,7 @@ func requireToken(t *testing.T, shoot *seed.Shoot, expected func(string) bool) {
 	require.Fail(t, "the token is of the other account")
 }
 
-func deployment(t *testing.T, shoot *seed.Shoot, name string) *appsv1.Deployment {
+func deployment(t *testing.T, shoot *seed.Botanist, name string) *appsv1.Deployment {
 	t.Helper()
 
 	d := &appsv1.Deployment{}
@@ -243,7 +243,7 @@ func deployment(t *testing.T, shoot *seed.Shoot, name string) *appsv1.Deployment
 }
 
 // hibernate scales the programs down after kube-apiserver, and up again.
-func hibernate(t *testing.T, shoot *seed.Shoot) {
+func hibernate(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
 	server := kubeAPIServer(shoot.Namespace)
@@ -279,7 +279,7 @@ func kubeAPIServer(namespace string) *appsv1.Deployment {
 }
 
 // moveControlPlane migrates the shoot: its objects in the shoot and in the provider cluster stay.
-func moveControlPlane(t *testing.T, shoot *seed.Shoot) {
+func moveControlPlane(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
 	account, class := accountUID(t, shoot), storageClassUID(t)
@@ -296,7 +296,7 @@ func moveControlPlane(t *testing.T, shoot *seed.Shoot) {
 	requireAccount(t, shoot, providerSecret(t, shoot, "cloud-controller-manager"))
 }
 
-func accountUID(t *testing.T, shoot *seed.Shoot) types.UID {
+func accountUID(t *testing.T, shoot *seed.Botanist) types.UID {
 	t.Helper()
 
 	account := &corev1.ServiceAccount{}
@@ -315,7 +315,7 @@ func storageClassUID(t *testing.T) types.UID {
 }
 
 // deleteControlPlane deletes the shoot. A load balancer is left, as if a Service had not been deleted.
-func deleteControlPlane(t *testing.T, shoot *seed.Shoot, inShoot []resourcesv1alpha1.ObjectReference) {
+func deleteControlPlane(t *testing.T, shoot *seed.Botanist, inShoot []resourcesv1alpha1.ObjectReference) {
 	t.Helper()
 
 	labels := map[string]string{"kubevirt.provider.extensions.gardener.cloud/cluster": shoot.Namespace}

@@ -67,7 +67,7 @@ func TestDiagnoseShoot(t *testing.T) {
 }
 
 // diagnose runs the command with the kubeconfig of the seed.
-func diagnose(ctx context.Context, program string, shoot *seed.Shoot) (d shootDiagnosis, code int, text string) {
+func diagnose(ctx context.Context, program string, shoot *seed.Botanist) (d shootDiagnosis, code int, text string) {
 	output, err := exec.CommandContext(ctx, program, "diagnose", "--kubeconfig="+theSeed.Kubeconfigs().Seed, "--shoot="+shoot.Namespace, "--output=json").Output()
 
 	var failed *exec.ExitError

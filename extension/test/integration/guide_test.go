@@ -79,7 +79,7 @@ func awaitLandscape(t *testing.T) {
 }
 
 // requireGuideMachine requires the fields of the virtual machine that the guide's Shoot sets.
-func requireGuideMachine(t *testing.T, shoot *seed.Shoot) {
+func requireGuideMachine(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
 	vm := onlyMachine(t, shoot)

@@ -25,7 +25,7 @@ import (
 type outage struct {
 	name string
 	// begin breaks the provider cluster, and returns what repairs it.
-	begin     func(*testing.T, *seed.Shoot) (end func())
+	begin     func(*testing.T, *seed.Botanist) (end func())
 	condition gardencorev1beta1.ConditionType
 	// resource is the kind of the extension resource that reports the outage.
 	resource string
@@ -96,7 +96,7 @@ func TestHealthConditions(t *testing.T) { //nolint:tparallel // The outages affe
 
 // requireReported waits until the condition of the Shoot is False because of the outage. A condition may
 // have another text at first: CDI has no message while an importer that has failed runs again.
-func requireReported(t *testing.T, shoot *seed.Shoot, o outage) {
+func requireReported(t *testing.T, shoot *seed.Botanist, o outage) {
 	t.Helper()
 
 	var seen gardencorev1beta1.Condition
@@ -117,7 +117,7 @@ func containsAll(message string, texts []string) bool {
 }
 
 // requireHealthy waits until both conditions are True.
-func requireHealthy(t *testing.T, shoot *seed.Shoot) {
+func requireHealthy(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
 	for _, kind := range []gardencorev1beta1.ConditionType{gardencorev1beta1.ShootControlPlaneHealthy, gardencorev1beta1.ShootEveryNodeReady} {
@@ -131,7 +131,7 @@ func requireHealthy(t *testing.T, shoot *seed.Shoot) {
 
 // conditionOf returns a condition, and makes the extension check the shoot again soon: it checks when
 // the Cluster changes.
-func conditionOf(ctx context.Context, shoot *seed.Shoot, kind gardencorev1beta1.ConditionType) gardencorev1beta1.Condition {
+func conditionOf(ctx context.Context, shoot *seed.Botanist, kind gardencorev1beta1.ConditionType) gardencorev1beta1.Condition {
 	condition, err := shoot.Condition(ctx, kind)
 	if err == nil {
 		err = shoot.Sync(ctx)
@@ -144,14 +144,14 @@ func conditionOf(ctx context.Context, shoot *seed.Shoot, kind gardencorev1beta1.
 	return condition
 }
 
-func silence(t *testing.T, shoot *seed.Shoot) func() {
+func silence(t *testing.T, shoot *seed.Botanist) func() {
 	t.Helper()
 	require.NoError(t, shoot.SetCredentials(t.Context(), []byte(silentServer(t))))
 
 	return func() { require.NoError(t, shoot.SetCredentials(t.Context(), shoot.Kubeconfig)) }
 }
 
-func revoke(t *testing.T, shoot *seed.Shoot) func() {
+func revoke(t *testing.T, shoot *seed.Botanist) func() {
 	t.Helper()
 	require.NoError(t, shoot.RevokeCredentials(t.Context()))
 
@@ -159,7 +159,7 @@ func revoke(t *testing.T, shoot *seed.Shoot) func() {
 }
 
 // forbid deletes the RoleBindings in the namespace of the machines.
-func forbid(t *testing.T, shoot *seed.Shoot) func() {
+func forbid(t *testing.T, shoot *seed.Botanist) func() {
 	t.Helper()
 
 	list := &rbacv1.RoleBindingList{}
@@ -181,7 +181,7 @@ func forbid(t *testing.T, shoot *seed.Shoot) func() {
 // stopKubeVirt writes the report of KubeVirt's operator, which the lab does not run. All shoots of the
 // suite have this provider cluster: no other test reads their conditions, and no component of the lab
 // reads the report.
-func stopKubeVirt(t *testing.T, _ *seed.Shoot) func() {
+func stopKubeVirt(t *testing.T, _ *seed.Botanist) func() {
 	t.Helper()
 
 	healthy := &kubevirtv1.KubeVirt{}
@@ -199,7 +199,7 @@ func stopKubeVirt(t *testing.T, _ *seed.Shoot) func() {
 }
 
 // stopCDI writes the report of CDI's operator, as stopKubeVirt does.
-func stopCDI(t *testing.T, _ *seed.Shoot) func() {
+func stopCDI(t *testing.T, _ *seed.Botanist) func() {
 	t.Helper()
 
 	report := func(conditions string) {
@@ -213,7 +213,7 @@ func stopCDI(t *testing.T, _ *seed.Shoot) func() {
 }
 
 // failImport adds a pool without machines, whose image cannot be downloaded (test/lab/dataplane).
-func failImport(t *testing.T, shoot *seed.Shoot) func() {
+func failImport(t *testing.T, shoot *seed.Botanist) func() {
 	t.Helper()
 
 	fault := func(message string) {

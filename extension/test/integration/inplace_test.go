@@ -46,7 +46,7 @@ func TestInPlaceUpdate(t *testing.T) {
 }
 
 // updateNodes does what gardener-node-agent does on the nodes that machine-controller-manager selects.
-func updateNodes(ctx context.Context, shoot *seed.Shoot) {
+func updateNodes(ctx context.Context, shoot *seed.Botanist) {
 	const every = 500 * time.Millisecond
 
 	for ctx.Err() == nil {

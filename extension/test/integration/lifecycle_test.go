@@ -19,30 +19,32 @@ import (
 // step is a change of a Shoot that replaces no machine.
 type step struct {
 	name   string
-	change func(*seed.Shoot)
+	change func(*seed.Botanist)
 	// machines is the number of machines after the change.
 	machines int
 	// unchanged is set if the extension must not write to the provider cluster.
 	unchanged bool
-	check     func(*testing.T, *seed.Shoot)
+	check     func(*testing.T, *seed.Botanist)
 }
 
 func steps() []step {
 	return []step{
-		{name: "no machines", change: func(s *seed.Shoot) { pool(s, 0).Minimum = 0 }, check: imagesExist},
-		{name: "three zones, uneven maximum", change: func(s *seed.Shoot) { pool(s, 0).Minimum = 3 }, machines: 3, check: maximaAreDistributed},
-		{name: "nothing", change: func(*seed.Shoot) {}, machines: 3, unchanged: true},
-		{name: "second pool", change: func(s *seed.Shoot) {
+		{name: "no machines", change: func(s *seed.Botanist) { pool(s, 0).Minimum = 0 }, check: imagesExist},
+		{name: "three zones, uneven maximum", change: func(s *seed.Botanist) { pool(s, 0).Minimum = 3 }, machines: 3, check: maximaAreDistributed},
+		{name: "nothing", change: func(*seed.Botanist) {}, machines: 3, unchanged: true},
+		{name: "second pool", change: func(s *seed.Botanist) {
 			second := *pool(s, 0).DeepCopy()
 			second.Name, second.Zones, second.Minimum = "second", second.Zones[:1], 1
 			s.Object.Spec.Provider.Workers = append(s.Object.Spec.Provider.Workers, second)
 		}, machines: 4},
-		{name: "second pool removed, scaled down to one zone", change: func(s *seed.Shoot) {
+		{name: "second pool removed, scaled down to one zone", change: func(s *seed.Botanist) {
 			s.Object.Spec.Provider.Workers = s.Object.Spec.Provider.Workers[:1]
 			pool(s, 0).Minimum, pool(s, 0).Maximum, pool(s, 0).Zones = 1, 1, pool(s, 0).Zones[:1]
 		}, machines: 1},
-		{name: "hibernated", change: func(s *seed.Shoot) { s.Object.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: ptr.To(true)} }},
-		{name: "woken up", change: func(s *seed.Shoot) { s.Object.Spec.Hibernation = nil }, machines: 1},
+		{name: "hibernated", change: func(s *seed.Botanist) {
+			s.Object.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: ptr.To(true)}
+		}},
+		{name: "woken up", change: func(s *seed.Botanist) { s.Object.Spec.Hibernation = nil }, machines: 1},
 	}
 }
 
@@ -63,7 +65,7 @@ func TestLifecycle(t *testing.T) { //nolint:tparallel // The steps change one sh
 	t.Run("deleted", func(t *testing.T) { requireNothingLeft(t, shoot) })
 }
 
-func (s step) run(t *testing.T, shoot *seed.Shoot) {
+func (s step) run(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
 	before, start := machines(t, shoot), time.Now()
@@ -102,7 +104,7 @@ func kept(before, after map[string]types.UID) (count int) {
 }
 
 // imagesExist requires the golden image of the pool, although it has no machine yet.
-func imagesExist(t *testing.T, shoot *seed.Shoot) {
+func imagesExist(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
 	images := &cdiv1beta1.DataVolumeList{}
@@ -111,7 +113,7 @@ func imagesExist(t *testing.T, shoot *seed.Shoot) {
 }
 
 // maximaAreDistributed requires that the maximum of five machines is spread over three zones.
-func maximaAreDistributed(t *testing.T, shoot *seed.Shoot) {
+func maximaAreDistributed(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
 	w := &extensionsv1alpha1.Worker{}
@@ -126,7 +128,7 @@ func maximaAreDistributed(t *testing.T, shoot *seed.Shoot) {
 }
 
 // rotate replaces the credentials: existing machines stay, and new ones are created with them.
-func rotate(t *testing.T, shoot *seed.Shoot) {
+func rotate(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
 	before := machines(t, shoot)
@@ -140,7 +142,7 @@ func rotate(t *testing.T, shoot *seed.Shoot) {
 }
 
 // move migrates the shoot to a seed that knows nothing of it: the same machines go on.
-func move(t *testing.T, shoot *seed.Shoot) {
+func move(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
 	before := machines(t, shoot)

@@ -17,7 +17,7 @@ import (
 
 // requireLoadBalancer creates a Service of type LoadBalancer in the shoot. Its load balancer in the
 // provider cluster selects the machines of the shoot, and is deleted with it.
-func requireLoadBalancer(t *testing.T, shoot *seed.Shoot) {
+func requireLoadBalancer(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
 	service := &corev1.Service{

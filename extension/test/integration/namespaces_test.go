@@ -42,7 +42,7 @@ func TestTwoShootsInOneNamespace(t *testing.T) {
 	account := seed.AccountIn("two-shoots")
 	first, second := newShootWith(t, account, oneMachine(t, "first", network)), newShootWith(t, account, oneMachine(t, "second", network))
 
-	for _, shoot := range []*seed.Shoot{first, second} {
+	for _, shoot := range []*seed.Botanist{first, second} {
 		require.NoError(t, shoot.Reconcile(t.Context()))
 		requireReadyNodes(t, shoot, 1)
 	}
@@ -91,12 +91,12 @@ func TestNamespacePerShoot(t *testing.T) {
 }
 
 // ownedBy selects the objects that the extension created for a shoot, except for golden images.
-func ownedBy(s *seed.Shoot) []client.ListOption {
+func ownedBy(s *seed.Botanist) []client.ListOption {
 	return []client.ListOption{client.InNamespace(s.ProviderNamespace), client.MatchingLabels{"kubevirt.provider.extensions.gardener.cloud/cluster": s.Namespace}}
 }
 
 // networksOf returns the names of the shoot's networks.
-func networksOf(t *testing.T, s *seed.Shoot) []string {
+func networksOf(t *testing.T, s *seed.Botanist) []string {
 	t.Helper()
 
 	list := &unstructured.UnstructuredList{}
@@ -112,7 +112,7 @@ func networksOf(t *testing.T, s *seed.Shoot) []string {
 }
 
 // volumesOf returns the names of the shoot's DataVolumes: the golden image and the disks.
-func volumesOf(t *testing.T, s *seed.Shoot) []string {
+func volumesOf(t *testing.T, s *seed.Botanist) []string {
 	t.Helper()
 
 	names, err := findVolumes(t.Context(), s)
@@ -121,7 +121,7 @@ func volumesOf(t *testing.T, s *seed.Shoot) []string {
 	return names
 }
 
-func findVolumes(ctx context.Context, s *seed.Shoot) (names []string, _ error) {
+func findVolumes(ctx context.Context, s *seed.Botanist) (names []string, _ error) {
 	list := &cdiv1beta1.DataVolumeList{}
 	if err := theSeed.Provider.List(ctx, list, of(s)...); err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ var objectsOf = map[string][]string{
 
 // requireObjects creates the shoot, and requires that gardener-resource-manager applied all objects,
 // and that a kubelet could start their pods. It returns the objects in the shoot.
-func requireObjects(t *testing.T, shoot *seed.Shoot) (inShoot []resourcesv1alpha1.ObjectReference) {
+func requireObjects(t *testing.T, shoot *seed.Botanist) (inShoot []resourcesv1alpha1.ObjectReference) {
 	t.Helper()
 	require.NoError(t, shoot.Reconcile(t.Context()))
 
@@ -75,7 +75,7 @@ func requireObjects(t *testing.T, shoot *seed.Shoot) (inShoot []resourcesv1alpha
 }
 
 // requireApplied waits until a ManagedResource is applied in its present form, and returns its objects.
-func requireApplied(t *testing.T, shoot *seed.Shoot, name string) []resourcesv1alpha1.ObjectReference {
+func requireApplied(t *testing.T, shoot *seed.Botanist, name string) []resourcesv1alpha1.ObjectReference {
 	t.Helper()
 
 	resource := &resourcesv1alpha1.ManagedResource{}

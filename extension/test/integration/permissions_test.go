@@ -50,7 +50,7 @@ var callsToProvider = map[string][]calls{
 
 // requireProviderPermissions requires that each program may send its requests to the provider cluster,
 // and no others, except for those of all accounts of the namespace.
-func requireProviderPermissions(t *testing.T, shoot *seed.Shoot) {
+func requireProviderPermissions(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
 	everyone := rulesOf(t, clientOfDefault(t, shoot), shoot.ProviderNamespace)
@@ -101,7 +101,7 @@ func rulesOf(t *testing.T, c client.Client, namespace string) sets.Set[string] {
 
 // clientOfDefault returns a client with the default account of the namespace, which has no permissions
 // of its own.
-func clientOfDefault(t *testing.T, shoot *seed.Shoot) client.Client {
+func clientOfDefault(t *testing.T, shoot *seed.Botanist) client.Client {
 	t.Helper()
 
 	request := &authenticationv1.TokenRequest{}
@@ -143,7 +143,7 @@ func clientFor(t *testing.T, kubeconfig *clientcmdapi.Config, token string) clie
 }
 
 // requireAccount requires that the token in a Secret is valid.
-func requireAccount(t *testing.T, shoot *seed.Shoot, secret *corev1.Secret) {
+func requireAccount(t *testing.T, shoot *seed.Botanist, secret *corev1.Secret) {
 	t.Helper()
 	requireReviews(t, clientWith(t, secret), secret.Name, shoot.ProviderNamespace, []calls{{"machines", "virtualmachineinstances.kubevirt.io", "get"}})
 }
@@ -176,7 +176,7 @@ var notToShoot = []calls{
 }
 
 // requireShootPermissions requires the same for the shoot.
-func requireShootPermissions(t *testing.T, _ *seed.Shoot) {
+func requireShootPermissions(t *testing.T, _ *seed.Botanist) {
 	t.Helper()
 
 	for program, allowed := range callsToShoot {

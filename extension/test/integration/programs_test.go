@@ -112,7 +112,7 @@ type machineObjects struct {
 	gates       []string
 }
 
-func requireRules(t *testing.T, shoot *seed.Shoot) {
+func requireRules(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 	requireReadyNodes(t, shoot, 1)
 

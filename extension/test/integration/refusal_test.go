@@ -19,7 +19,7 @@ import (
 // refusal is a mistake in a Shoot, and what its owner reads in the Shoot's status.
 type refusal struct {
 	name   string
-	change func(*testing.T, *seed.Shoot)
+	change func(*testing.T, *seed.Botanist)
 	code   gardencorev1beta1.ErrorCode
 	// field is the field of the Shoot's or the CloudProfile's own YAML.
 	field  string
@@ -36,8 +36,8 @@ func config(t *testing.T, kind, text string) *runtime.RawExtension {
 }
 
 func infrastructureRefusals() []refusal {
-	network := func(text string) func(*testing.T, *seed.Shoot) {
-		return func(t *testing.T, s *seed.Shoot) {
+	network := func(text string) func(*testing.T, *seed.Botanist) {
+		return func(t *testing.T, s *seed.Botanist) {
 			t.Helper()
 			s.Object.Spec.Provider.InfrastructureConfig = config(t, "InfrastructureConfig", text)
 		}
@@ -65,21 +65,21 @@ func infrastructureRefusals() []refusal {
 			field: "spec.provider.infrastructureConfig.networks.sharedNetworks[0]", remedy: "create it, or correct its name and namespace",
 		},
 		{
-			name: "zone without nodes", change: func(t *testing.T, s *seed.Shoot) {
+			name: "zone without nodes", change: func(t *testing.T, s *seed.Botanist) {
 				t.Helper()
 				pool(s, 0).Zones = []string{"europe-west1-q"}
 			},
 			code: gardencorev1beta1.ErrorRetryableConfigurationProblem, field: "spec.provider.workers[0].zones[0]", remedy: "use another zone, or add nodes",
 		},
 		{
-			name: "storage class that does not exist", change: func(t *testing.T, s *seed.Shoot) {
+			name: "storage class that does not exist", change: func(t *testing.T, s *seed.Botanist) {
 				t.Helper()
 				s.Profile.Spec.VolumeTypes[0].Class = "absent"
 			},
 			code: gardencorev1beta1.ErrorRetryableConfigurationProblem, field: "spec.provider.workers[0].volume.type", remedy: "create it, or correct the CloudProfile",
 		},
 		{
-			name: "credentials with a program", change: func(t *testing.T, s *seed.Shoot) {
+			name: "credentials with a program", change: func(t *testing.T, s *seed.Botanist) {
 				t.Helper()
 				require.NoError(t, s.SetCredentials(t.Context(), []byte(`{"apiVersion": "v1", "kind": "Config", "current-context": "a",
 					"contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}], "clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:1"}}],
@@ -91,8 +91,8 @@ func infrastructureRefusals() []refusal {
 }
 
 func workerRefusals() []refusal {
-	worker := func(text string) func(*testing.T, *seed.Shoot) {
-		return func(t *testing.T, s *seed.Shoot) {
+	worker := func(text string) func(*testing.T, *seed.Botanist) {
+		return func(t *testing.T, s *seed.Botanist) {
 			t.Helper()
 			pool(s, 0).ProviderConfig = config(t, "WorkerConfig", text)
 		}
@@ -112,7 +112,7 @@ func workerRefusals() []refusal {
 			field: "spec.provider.workers[0].providerConfig.devices.disks[0].name", remedy: "use root-disk or the name of an additional volume",
 		},
 		{
-			name: "image version that the CloudProfile's providerConfig does not have", change: func(t *testing.T, s *seed.Shoot) {
+			name: "image version that the CloudProfile's providerConfig does not have", change: func(t *testing.T, s *seed.Botanist) {
 				t.Helper()
 				pool(s, 0).Machine.Image.Version = ptr.To("22.4.0")
 			},
@@ -162,7 +162,7 @@ func TestRefusals(t *testing.T) { //nolint:tparallel // The steps change one sho
 }
 
 // restore makes the shoot correct again.
-func restore(t *testing.T, shoot *seed.Shoot, correct *gardencorev1beta1.Shoot, profile *gardencorev1beta1.CloudProfile) {
+func restore(t *testing.T, shoot *seed.Botanist, correct *gardencorev1beta1.Shoot, profile *gardencorev1beta1.CloudProfile) {
 	t.Helper()
 
 	shoot.Object, shoot.Profile = correct.DeepCopy(), profile.DeepCopy()
@@ -170,7 +170,7 @@ func restore(t *testing.T, shoot *seed.Shoot, correct *gardencorev1beta1.Shoot, 
 }
 
 // requireError waits until a resource of the shoot has the error.
-func requireError(t *testing.T, shoot *seed.Shoot, object extensionsv1alpha1.Object, r refusal) {
+func requireError(t *testing.T, shoot *seed.Botanist, object extensionsv1alpha1.Object, r refusal) {
 	t.Helper()
 
 	var last *gardencorev1beta1.LastError

@@ -134,7 +134,7 @@ func onePoolPerChange(changes []poolChange) func(*gardencorev1beta1.Shoot) {
 	}
 }
 
-func virtualMachine(t *testing.T, s *seed.Shoot, name string) *kubevirtv1.VirtualMachine {
+func virtualMachine(t *testing.T, s *seed.Botanist, name string) *kubevirtv1.VirtualMachine {
 	t.Helper()
 
 	vm := &kubevirtv1.VirtualMachine{}
@@ -144,7 +144,7 @@ func virtualMachine(t *testing.T, s *seed.Shoot, name string) *kubevirtv1.Virtua
 }
 
 // machinesOfPools returns the name of each pool's machine.
-func machinesOfPools(t *testing.T, s *seed.Shoot) map[string]string {
+func machinesOfPools(t *testing.T, s *seed.Botanist) map[string]string {
 	t.Helper()
 
 	names := map[string]string{}

@@ -18,7 +18,7 @@ import (
 // rotateCertificateAuthorities rotates the certificate authorities of the shoot in Gardener's phases. While
 // it is prepared, clients learn the new CA, and the server keeps its certificate; when it is completed,
 // the server has a certificate of the new CA.
-func rotateCertificateAuthorities(t *testing.T, shoot *seed.Shoot) {
+func rotateCertificateAuthorities(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
 	old := authorities(t, shoot)
@@ -48,7 +48,7 @@ func rotateCertificateAuthorities(t *testing.T, shoot *seed.Shoot) {
 }
 
 // authorities returns the certificate authorities of the control plane.
-func authorities(t *testing.T, shoot *seed.Shoot) []*x509.Certificate {
+func authorities(t *testing.T, shoot *seed.Botanist) []*x509.Certificate {
 	t.Helper()
 
 	list := &corev1.SecretList{}
@@ -63,7 +63,7 @@ func authorities(t *testing.T, shoot *seed.Shoot) []*x509.Certificate {
 }
 
 // requireServerSignedBy requires that cloud-controller-manager's pods mount a certificate of a CA.
-func requireServerSignedBy(t *testing.T, shoot *seed.Shoot, ca *x509.Certificate) {
+func requireServerSignedBy(t *testing.T, shoot *seed.Botanist, ca *x509.Certificate) {
 	t.Helper()
 	requireApplied(t, shoot, "extension-controlplane-seed")
 

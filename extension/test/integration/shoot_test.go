@@ -22,7 +22,7 @@ import (
 )
 
 // newShoot returns the shoot of seed.PlainShoot, after changes. Its machines have a namespace of their own.
-func newShoot(t *testing.T, changes ...func(*gardencorev1beta1.Shoot)) *seed.Shoot {
+func newShoot(t *testing.T, changes ...func(*gardencorev1beta1.Shoot)) *seed.Botanist {
 	t.Helper()
 
 	object := &gardencorev1beta1.Shoot{}
@@ -36,13 +36,13 @@ func newShoot(t *testing.T, changes ...func(*gardencorev1beta1.Shoot)) *seed.Sho
 }
 
 // newShootWith returns a shoot with an account.
-func newShootWith(t *testing.T, account seed.Account, object *gardencorev1beta1.Shoot) *seed.Shoot {
+func newShootWith(t *testing.T, account seed.Account, object *gardencorev1beta1.Shoot) *seed.Botanist {
 	t.Helper()
 
 	profile := &gardencorev1beta1.CloudProfile{}
 	require.NoError(t, theSeed.Read(seed.ExampleCloudProfile, profile))
 
-	shoot, err := theSeed.NewShoot(t.Context(), object, profile, account)
+	shoot, err := theSeed.NewBotanist(t.Context(), object, profile, account)
 	require.NoError(t, err)
 
 	return shoot
@@ -56,15 +56,17 @@ func named(name string) func(*gardencorev1beta1.Shoot) {
 }
 
 // pool returns the worker pool of that index.
-func pool(s *seed.Shoot, i int) *gardencorev1beta1.Worker { return &s.Object.Spec.Provider.Workers[i] }
+func pool(s *seed.Botanist, i int) *gardencorev1beta1.Worker {
+	return &s.Object.Spec.Provider.Workers[i]
+}
 
 // of selects the objects of a shoot in the provider cluster.
-func of(s *seed.Shoot) []client.ListOption {
+func of(s *seed.Botanist) []client.ListOption {
 	return []client.ListOption{client.InNamespace(s.ProviderNamespace), client.MatchingLabels{providerspec.TagCluster: s.Namespace}}
 }
 
 // machines returns the UIDs of the virtual machines by their names.
-func machines(t *testing.T, s *seed.Shoot) map[string]types.UID {
+func machines(t *testing.T, s *seed.Botanist) map[string]types.UID {
 	t.Helper()
 
 	list := &kubevirtv1.VirtualMachineList{}
@@ -82,7 +84,7 @@ func machines(t *testing.T, s *seed.Shoot) map[string]types.UID {
 }
 
 // onlyMachine returns the virtual machine of a shoot with one machine.
-func onlyMachine(t *testing.T, s *seed.Shoot) *kubevirtv1.VirtualMachine {
+func onlyMachine(t *testing.T, s *seed.Botanist) *kubevirtv1.VirtualMachine {
 	t.Helper()
 
 	list := &kubevirtv1.VirtualMachineList{}
@@ -93,7 +95,7 @@ func onlyMachine(t *testing.T, s *seed.Shoot) *kubevirtv1.VirtualMachine {
 }
 
 // requireReadyNodes waits until as many Nodes of the shoot are Ready as it has virtual machines.
-func requireReadyNodes(t *testing.T, s *seed.Shoot, count int) {
+func requireReadyNodes(t *testing.T, s *seed.Botanist, count int) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) (bool, string) {
 		vms := &kubevirtv1.VirtualMachineList{}
@@ -150,7 +152,7 @@ func eventually(t *testing.T, check func(context.Context) (bool, string)) {
 }
 
 // classes returns the names of the shoot's MachineClasses.
-func classes(t *testing.T, s *seed.Shoot) []string {
+func classes(t *testing.T, s *seed.Botanist) []string {
 	t.Helper()
 
 	list := &machinev1alpha1.MachineClassList{}
@@ -168,7 +170,7 @@ func classes(t *testing.T, s *seed.Shoot) []string {
 
 // requireNothingLeft deletes the shoot in Gardener's order and requires that neither the seed nor the
 // provider cluster has objects of it.
-func requireNothingLeft(t *testing.T, s *seed.Shoot) {
+func requireNothingLeft(t *testing.T, s *seed.Botanist) {
 	t.Helper()
 	require.NoError(t, s.Delete(t.Context()))
 

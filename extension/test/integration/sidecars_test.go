@@ -48,7 +48,7 @@ var volumeAccountInProvider = map[string]string{
 
 // requireNeededPermissions compares the audit logs of the API servers with the Roles of the CSI driver and its
 // sidecars: no request was denied, and each permission was used.
-func requireNeededPermissions(t *testing.T, shoot *seed.Shoot) {
+func requireNeededPermissions(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
 	for account, optional := range volumeAccounts {

@@ -30,7 +30,7 @@ import (
 
 // volumeUser uses volumes of one StorageClass in a shoot, as its owner does. The real sidecars serve it.
 type volumeUser struct {
-	shoot *seed.Shoot
+	shoot *seed.Botanist
 	// inShoot is a client with all permissions.
 	inShoot client.Client
 	node    string
@@ -46,7 +46,7 @@ const (
 
 // requireVolumes provisions volumes of both binding modes and both volume modes, attaches them to the shoot's machine,
 // expands, snapshots, restores, clones, detaches and deletes them. Nothing remains in the provider cluster.
-func requireVolumes(t *testing.T, shoot *seed.Shoot) {
+func requireVolumes(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 	exposeImmediate(t, shoot)
 	requireReadyNodes(t, shoot, 1)
@@ -68,7 +68,7 @@ func requireVolumes(t *testing.T, shoot *seed.Shoot) {
 }
 
 // exposeImmediate exposes a second class of the provider cluster to the shoot, which binds volumes at once.
-func exposeImmediate(t *testing.T, shoot *seed.Shoot) {
+func exposeImmediate(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
 	config := &v1alpha1.CloudProfileConfig{}

@@ -19,7 +19,7 @@ import (
 
 // keepVolumesInZone creates PersistentVolumes of the StorageClass default, whose zone is europe-west1-b, as
 // csi-provisioner does. The API server of the shoot calls the extension's webhook for them.
-func keepVolumesInZone(t *testing.T, shoot *seed.Shoot) {
+func keepVolumesInZone(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
 	requireApplied(t, shoot, "extension-controlplane-shoot-webhooks")
@@ -75,7 +75,7 @@ func requireZone(t *testing.T, v *corev1.PersistentVolume) {
 
 // runKubeAPIServer creates the Pod of the shoot's kube-apiserver, which the lab runs as a process on the
 // loopback address. The extension recognizes the shoot by the address of this Pod.
-func runKubeAPIServer(t *testing.T, shoot *seed.Shoot) {
+func runKubeAPIServer(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: "default"}}

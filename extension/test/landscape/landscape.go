@@ -37,12 +37,12 @@ type landscape struct {
 	// shoot is the Shoot with a control plane in the seed; nil if there is none. A lock protects it since
 	// operations and health checks run at the same time.
 	mu    sync.Mutex
-	shoot *shoot
+	shoot *managedShoot
 }
 
-// shoot is a Shoot with a control plane in the seed.
-type shoot struct {
-	*seed.Shoot
+// managedShoot is a Shoot with a control plane in the seed.
+type managedShoot struct {
+	*seed.Botanist
 
 	key client.ObjectKey
 	// deleted is set if only the Shoot in the garden is left.
@@ -225,14 +225,14 @@ func (l *landscape) stopPods(ctx context.Context) error {
 	}
 }
 
-func (l *landscape) current() *shoot {
+func (l *landscape) current() *managedShoot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
 	return l.shoot
 }
 
-func (l *landscape) setCurrent(s *shoot) {
+func (l *landscape) setCurrent(s *managedShoot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 

@@ -49,7 +49,7 @@ func (l *landscape) reconcileShoots(ctx context.Context) error {
 }
 
 // order sorts Shoots by their creation. The one with the control plane is before all others.
-func order(shoots []gardencorev1beta1.Shoot, current *shoot) {
+func order(shoots []gardencorev1beta1.Shoot, current *managedShoot) {
 	others := func(s gardencorev1beta1.Shoot) int {
 		if current != nil && current.key == client.ObjectKeyFromObject(&s) {
 			return 0
@@ -198,7 +198,7 @@ func (l *landscape) awaitExtension(ctx context.Context) error {
 var errOccupied = errors.New("another Shoot has the control plane")
 
 // adopt returns the Shoot with what gardenlet reads from the garden before an operation.
-func (l *landscape) adopt(ctx context.Context, key client.ObjectKey) (*shoot, error) {
+func (l *landscape) adopt(ctx context.Context, key client.ObjectKey) (*managedShoot, error) {
 	switch s := l.current(); {
 	case s == nil || s.deleted:
 	case s.key != key:
@@ -214,7 +214,7 @@ func (l *landscape) adopt(ctx context.Context, key client.ObjectKey) (*shoot, er
 
 	adopted.HasControlPlane = true
 	adopted.Repeats = nil // The status of the Shoot has the error before the operation is repeated.
-	s := &shoot{Shoot: adopted, key: key}
+	s := &managedShoot{Botanist: adopted, key: key}
 	l.setCurrent(s)
 
 	return s, nil
@@ -267,7 +267,7 @@ func (l *landscape) checkHealth(ctx context.Context) error {
 }
 
 // patchConditions writes the conditions that changed.
-func (l *landscape) patchConditions(ctx context.Context, s *shoot, conditions []gardencorev1beta1.Condition) error {
+func (l *landscape) patchConditions(ctx context.Context, s *managedShoot, conditions []gardencorev1beta1.Condition) error {
 	stored := &gardencorev1beta1.Shoot{}
 	if err := l.seed.Garden.Get(ctx, s.key, stored); err != nil {
 		return client.IgnoreNotFound(err)

@@ -51,7 +51,7 @@ func TestOrder(t *testing.T) {
 
 	old, a, b, young := shootOf("old", time.Hour), shootOf("a", time.Minute), shootOf("b", time.Minute), shootOf("young", 0)
 
-	for current, want := range map[*shoot][]string{
+	for current, want := range map[*managedShoot][]string{
 		nil:                                      {"old", "a", "b", "young"},
 		{key: client.ObjectKeyFromObject(young)}: {"young", "old", "a", "b"},
 	} {
@@ -94,7 +94,7 @@ func TestRelease(t *testing.T) {
 	unavailable := errWebhook
 	l := newGarden(func() error { return unavailable }, s)
 	key := client.ObjectKeyFromObject(s)
-	l.setCurrent(&shoot{Shoot: &seed.Shoot{Object: s.DeepCopy()}, key: key})
+	l.setCurrent(&managedShoot{Botanist: &seed.Botanist{Object: s.DeepCopy()}, key: key})
 
 	require.ErrorIs(t, l.finish(t.Context(), key, gardencorev1beta1.LastOperationTypeDelete), errWebhook)
 	require.NotNil(t, l.current(), "others wait")
@@ -113,7 +113,7 @@ func TestAdoptAnother(t *testing.T) {
 
 	a, b := shootOf("a", 0), shootOf("b", 0)
 	l := newGarden(func() error { return nil }, a, b)
-	l.setCurrent(&shoot{Shoot: &seed.Shoot{Object: a}, key: client.ObjectKeyFromObject(a)})
+	l.setCurrent(&managedShoot{Botanist: &seed.Botanist{Object: a}, key: client.ObjectKeyFromObject(a)})
 
 	_, err := l.adopt(t.Context(), client.ObjectKeyFromObject(b))
 	require.ErrorIs(t, err, errOccupied)
@@ -128,11 +128,11 @@ func TestStopPods(t *testing.T) {
 	require.NoError(t, l.stopPods(t.Context()))
 
 	failure := errors.New("failed")
-	l.setCurrent(&shoot{Shoot: &seed.Shoot{StopPods: func() error { return failure }}})
+	l.setCurrent(&managedShoot{Botanist: &seed.Botanist{StopPods: func() error { return failure }}})
 	require.ErrorIs(t, l.stopPods(t.Context()), failure)
 
 	ctx, cancel := context.WithCancel(t.Context())
-	l.setCurrent(&shoot{Shoot: &seed.Shoot{StopPods: func() error {
+	l.setCurrent(&managedShoot{Botanist: &seed.Botanist{StopPods: func() error {
 		cancel()
 		<-t.Context().Done()
 

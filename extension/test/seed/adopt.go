@@ -32,8 +32,8 @@ func (s *Seed) Credentials(ctx context.Context, account Account) ([]byte, error)
 
 // Adopt prepares a Shoot of the garden on the seed, as gardenlet does: with its CloudProfile, and the
 // credentials to which its binding refers.
-func (s *Seed) Adopt(ctx context.Context, key client.ObjectKey) (*Shoot, error) {
-	shoot := &Shoot{Object: &gardencorev1beta1.Shoot{}, seed: s, Repeats: func(error) {}}
+func (s *Seed) Adopt(ctx context.Context, key client.ObjectKey) (*Botanist, error) {
+	shoot := &Botanist{Object: &gardencorev1beta1.Shoot{}, seed: s, Repeats: func(error) {}}
 	if err := s.Garden.Get(ctx, key, shoot.Object); err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (s *Seed) Adopt(ctx context.Context, key client.ObjectKey) (*Shoot, error) 
 
 // Refresh reads the Shoot, its CloudProfile and its credentials from the garden again, as gardenlet does
 // before each operation. A deletion that failed at its end has removed the namespace.
-func (s *Shoot) Refresh(ctx context.Context) error {
+func (s *Botanist) Refresh(ctx context.Context) error {
 	stored := &gardencorev1beta1.Shoot{}
 	if err := s.seed.Garden.Get(ctx, client.ObjectKeyFromObject(s.Object), stored); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s *Shoot) Refresh(ctx context.Context) error {
 
 // readReferences reads the CloudProfile and the credentials of the Shoot from the garden. The machines are in
 // the namespace of the kubeconfig, or in one of their own.
-func (s *Shoot) readReferences(ctx context.Context) (err error) {
+func (s *Botanist) readReferences(ctx context.Context) (err error) {
 	if s.Profile, err = gardenerutils.GetCloudProfile(ctx, s.seed.Garden, s.Object); err != nil {
 		return fmt.Errorf("get CloudProfile: %w", err)
 	}
@@ -178,7 +178,7 @@ func createsNamespace(shoot *gardencorev1beta1.Shoot) bool {
 
 // Change changes the Shoot in the garden, as a user does. The change takes effect with the next call of
 // Reconcile.
-func (s *Shoot) Change(ctx context.Context, change func(*gardencorev1beta1.Shoot)) error {
+func (s *Botanist) Change(ctx context.Context, change func(*gardencorev1beta1.Shoot)) error {
 	stored := &gardencorev1beta1.Shoot{}
 	if err := s.seed.Garden.Get(ctx, client.ObjectKeyFromObject(s.Object), stored); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (s *Shoot) Change(ctx context.Context, change func(*gardencorev1beta1.Shoot
 }
 
 // RequestDeletion deletes the Shoot in the garden, as a user does.
-func (s *Shoot) RequestDeletion(ctx context.Context) error {
+func (s *Botanist) RequestDeletion(ctx context.Context) error {
 	object := s.Object.DeepCopy()
 	before := client.MergeFrom(s.Object)
 	metav1.SetMetaDataAnnotation(&object.ObjectMeta, v1beta1constants.ConfirmationDeletion, "true")

@@ -76,7 +76,7 @@ func eachRequestIn(name string, call func(*request)) error {
 
 // Requests returns the requests of the extension with the shoot's credentials to the provider cluster
 // since a time, as verb, resource and name.
-func (s *Shoot) Requests(since time.Time) ([]string, error) {
+func (s *Botanist) Requests(since time.Time) ([]string, error) {
 	var requests []string
 
 	err := eachRequest(s.seed.state.ProviderKubeconfig, func(r *request) {
@@ -89,7 +89,7 @@ func (s *Shoot) Requests(since time.Time) ([]string, error) {
 }
 
 // Writes returns those of Requests that change objects.
-func (s *Shoot) Writes(since time.Time) ([]string, error) {
+func (s *Botanist) Writes(since time.Time) ([]string, error) {
 	requests, err := s.Requests(since)
 
 	return slices.DeleteFunc(requests, func(request string) bool {

@@ -24,7 +24,7 @@ var errNoHeartbeat = errors.New("the extension has no heartbeat")
 // Condition returns a condition of the Shoot as gardenlet derives it from the conditions of the
 // extension's resources and from the extension's heartbeat. It is Unknown if no resource has it.
 // gardenlet's checks of other components are not part of it.
-func (s *Shoot) Condition(ctx context.Context, kind gardencorev1beta1.ConditionType) (gardencorev1beta1.Condition, error) {
+func (s *Botanist) Condition(ctx context.Context, kind gardencorev1beta1.ConditionType) (gardencorev1beta1.Condition, error) {
 	reported, err := s.extensionConditions(ctx, kind)
 	if err != nil {
 		return gardencorev1beta1.Condition{}, err
@@ -62,7 +62,7 @@ func (s *Seed) heartbeat(ctx context.Context) (*coordinationv1.Lease, error) {
 
 // extensionConditions returns the conditions of one type. gardenlet reads more kinds, which other
 // extensions reconcile.
-func (s *Shoot) extensionConditions(ctx context.Context, kind gardencorev1beta1.ConditionType) (found []checker.ExtensionCondition, _ error) {
+func (s *Botanist) extensionConditions(ctx context.Context, kind gardencorev1beta1.ConditionType) (found []checker.ExtensionCondition, _ error) {
 	lease, err := s.seed.heartbeat(ctx)
 	if err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 )
 
 // ControlPlane returns gardenlet's deployer of the ControlPlane.
-func (s *Shoot) ControlPlane(ctx context.Context) (controlplane.Interface, error) {
+func (s *Botanist) ControlPlane(ctx context.Context) (controlplane.Interface, error) {
 	infra := &extensionsv1alpha1.Infrastructure{}
 	if err := s.seed.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Object.Name}, infra); client.IgnoreNotFound(err) != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (s *Shoot) ControlPlane(ctx context.Context) (controlplane.Interface, error
 }
 
 // forControlPlane calls a step of gardenlet's deployer, if the shoot has a ControlPlane.
-func (s *Shoot) forControlPlane(ctx context.Context, steps ...func(controlplane.Interface) func(context.Context) error) error {
+func (s *Botanist) forControlPlane(ctx context.Context, steps ...func(controlplane.Interface) func(context.Context) error) error {
 	if !s.HasControlPlane {
 		return nil
 	}
@@ -62,7 +62,7 @@ func awaitMigrated(c controlplane.Interface) func(context.Context) error {
 	return c.WaitMigrate
 }
 
-func (s *Shoot) awaitControlPlane(c controlplane.Interface) func(context.Context) error {
+func (s *Botanist) awaitControlPlane(c controlplane.Interface) func(context.Context) error {
 	return func(ctx context.Context) error { return s.await(ctx, c.Wait) }
 }
 

@@ -15,7 +15,7 @@ import (
 
 // Copies copies all objects of the shoot in the seed that the extension reads, with their statuses, to
 // the namespaces of n more shoots. Nothing reconciles the copies.
-func (s *Shoot) Copies(ctx context.Context, n int) error {
+func (s *Botanist) Copies(ctx context.Context, n int) error {
 	cluster := &extensionsv1alpha1.Cluster{}
 	if err := s.seed.Client.Get(ctx, client.ObjectKey{Name: s.Namespace}, cluster); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (s *Shoot) Copies(ctx context.Context, n int) error {
 }
 
 // objects returns the objects in the namespace of the shoot that the extension reads.
-func (s *Shoot) objects(ctx context.Context) ([]client.Object, error) {
+func (s *Botanist) objects(ctx context.Context) ([]client.Object, error) {
 	var objects []client.Object
 
 	for _, list := range []client.ObjectList{

@@ -35,7 +35,7 @@ import (
 
 // Delete deletes the shoot in gardenlet's order: the Worker, the ControlPlane, the Infrastructure,
 // machine-controller-manager.
-func (s *Shoot) Delete(ctx context.Context) error {
+func (s *Botanist) Delete(ctx context.Context) error {
 	return s.perform(ctx, append(s.deletion(),
 		task{"Requiring that no object is left in the seed", s.requireCleanSeed},
 		task{"Deleting shoot namespace in Seed", s.removeNamespace},
@@ -44,7 +44,7 @@ func (s *Shoot) Delete(ctx context.Context) error {
 
 // requireCleanSeed returns an error if the extension or machine-controller-manager left something in
 // the namespace in the seed, whose deletion would remove it.
-func (s *Shoot) requireCleanSeed(ctx context.Context) error {
+func (s *Botanist) requireCleanSeed(ctx context.Context) error {
 	objects, err := s.objects(ctx)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (s *Shoot) requireCleanSeed(ctx context.Context) error {
 }
 
 // deletion returns the tasks that delete the resources in the seed.
-func (s *Shoot) deletion() []task {
+func (s *Botanist) deletion() []task {
 	var workers worker.Interface
 
 	return []task{
@@ -85,7 +85,7 @@ func (s *Shoot) deletion() []task {
 	}
 }
 
-func (s *Shoot) syncDeletion(ctx context.Context) error {
+func (s *Botanist) syncDeletion(ctx context.Context) error {
 	if s.Object.DeletionTimestamp == nil { // that of the garden stays: the error of a long deletion has other codes
 		now := metav1.Now()
 		s.Object.DeletionTimestamp = &now
@@ -96,7 +96,7 @@ func (s *Shoot) syncDeletion(ctx context.Context) error {
 
 // ForceDelete deletes the shoot as if its user had given up what cannot be reached. gardenlet then
 // removes what remains in the seed, whatever its finalizers are.
-func (s *Shoot) ForceDelete(ctx context.Context) error {
+func (s *Botanist) ForceDelete(ctx context.Context) error {
 	metav1.SetMetaDataAnnotation(&s.Object.ObjectMeta, v1beta1constants.AnnotationConfirmationForceDeletion, "true")
 
 	return s.perform(ctx, append(s.deletion(),
@@ -107,7 +107,7 @@ func (s *Shoot) ForceDelete(ctx context.Context) error {
 
 // removeMachineControllerManager also deletes the ManagedResource with its permissions in the shoot,
 // but keeps the permissions: all shoots of a seed have one cluster for their Nodes.
-func (s *Shoot) removeMachineControllerManager(ctx context.Context) error {
+func (s *Botanist) removeMachineControllerManager(ctx context.Context) error {
 	resources := &resourcesv1alpha1.ManagedResourceList{}
 	if err := s.seed.Client.List(ctx, resources, client.InNamespace(s.Namespace)); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (s *Shoot) removeMachineControllerManager(ctx context.Context) error {
 }
 
 // removeNamespace deletes the Cluster and the namespace in the seed.
-func (s *Shoot) removeNamespace(ctx context.Context) error {
+func (s *Botanist) removeNamespace(ctx context.Context) error {
 	const atMost = 10 * time.Minute
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
@@ -146,7 +146,7 @@ func (s *Shoot) removeNamespace(ctx context.Context) error {
 }
 
 // Migrate moves the shoot away from the seed, and returns its state. The seed is empty then.
-func (s *Shoot) Migrate(ctx context.Context) (*gardencorev1beta1.ShootState, error) {
+func (s *Botanist) Migrate(ctx context.Context) (*gardencorev1beta1.ShootState, error) {
 	w, err := s.Worker(ctx)
 	if err != nil {
 		return nil, err
@@ -179,7 +179,7 @@ func (s *Shoot) Migrate(ctx context.Context) (*gardencorev1beta1.ShootState, err
 }
 
 // state returns the ShootState that gardenlet writes into the garden cluster.
-func (s *Shoot) state(ctx context.Context) (*gardencorev1beta1.ShootState, error) {
+func (s *Botanist) state(ctx context.Context) (*gardencorev1beta1.ShootState, error) {
 	garden := fake.NewClientBuilder().WithScheme(kubernetes.GardenScheme).Build()
 	if err := shootstate.Deploy(ctx, clock.RealClock{}, garden, s.seed.Client, s.Object, s.Namespace, true); err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func (s *Shoot) state(ctx context.Context) (*gardencorev1beta1.ShootState, error
 }
 
 // shallowDelete removes the machine resources from the seed, without the machines.
-func (s *Shoot) shallowDelete(ctx context.Context) error {
+func (s *Botanist) shallowDelete(ctx context.Context) error {
 	for _, list := range []client.ObjectList{
 		&machinev1alpha1.MachineList{}, &machinev1alpha1.MachineSetList{}, &machinev1alpha1.MachineDeploymentList{}, &machinev1alpha1.MachineClassList{}, &corev1.SecretList{},
 	} {
@@ -221,7 +221,7 @@ func (s *Shoot) shallowDelete(ctx context.Context) error {
 }
 
 // Restore takes the shoot over from its state.
-func (s *Shoot) Restore(ctx context.Context, state *gardencorev1beta1.ShootState) error {
+func (s *Botanist) Restore(ctx context.Context, state *gardencorev1beta1.ShootState) error {
 	s.Object.Status.LastOperation = &gardencorev1beta1.LastOperation{
 		Type:           gardencorev1beta1.LastOperationTypeRestore,
 		State:          gardencorev1beta1.LastOperationStateProcessing,
@@ -283,7 +283,7 @@ var providerKinds = []schema.GroupVersionKind{
 }
 
 // Leftovers returns the objects of the shoot in the provider cluster, and its Nodes.
-func (s *Shoot) Leftovers(ctx context.Context) ([]string, error) {
+func (s *Botanist) Leftovers(ctx context.Context) ([]string, error) {
 	left, err := s.leftNodes(ctx)
 	if err != nil {
 		return nil, err
@@ -310,7 +310,7 @@ func (s *Shoot) Leftovers(ctx context.Context) ([]string, error) {
 }
 
 // leftLabelled returns the objects of the shoot of kinds that its namespace also has without a shoot.
-func (s *Shoot) leftLabelled(ctx context.Context) (left []string, _ error) {
+func (s *Botanist) leftLabelled(ctx context.Context) (left []string, _ error) {
 	for _, list := range []client.ObjectList{
 		&networkingv1.NetworkPolicyList{}, &corev1.ServiceList{}, &corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
 	} {
@@ -333,7 +333,7 @@ func (s *Shoot) leftLabelled(ctx context.Context) (left []string, _ error) {
 	return left, nil
 }
 
-func (s *Shoot) leftNodes(ctx context.Context) (left []string, _ error) {
+func (s *Botanist) leftNodes(ctx context.Context) (left []string, _ error) {
 	nodes := &corev1.NodeList{}
 	if err := s.seed.Target.List(ctx, nodes); err != nil {
 		return nil, fmt.Errorf("list Nodes: %w", err)

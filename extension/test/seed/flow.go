@@ -23,7 +23,7 @@ type task struct {
 }
 
 // perform runs the tasks of an operation one after the other. gardenlet runs independent ones in parallel.
-func (s *Shoot) perform(ctx context.Context, tasks ...task) error {
+func (s *Botanist) perform(ctx context.Context, tasks ...task) error {
 	for i, t := range tasks {
 		if s.Progress != nil {
 			s.Progress(t.name, int32(100*i/len(tasks)))
@@ -39,7 +39,7 @@ func (s *Shoot) perform(ctx context.Context, tasks ...task) error {
 
 // await waits for a resource with gardenlet's function, which ends with an error of the resource that has lasted for a
 // while. If the operation is repeated, it waits again, unless gardenlet does not repeat an operation after this error.
-func (s *Shoot) await(ctx context.Context, wait func(context.Context) error) error {
+func (s *Botanist) await(ctx context.Context, wait func(context.Context) error) error {
 	begun := time.Now()
 
 	for {

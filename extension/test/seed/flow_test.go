@@ -26,7 +26,7 @@ func TestPerform(t *testing.T) {
 		done     int
 	)
 
-	s := &Shoot{Progress: func(task string, percent int32) { progress = append(progress, task, percent) }}
+	s := &Botanist{Progress: func(task string, percent int32) { progress = append(progress, task, percent) }}
 	succeeds := func(context.Context) error { done++; return nil }
 
 	err := s.perform(t.Context(), task{"a", succeeds}, task{"b", func(context.Context) error { return failure }}, task{"c", succeeds}, task{"d", succeeds})
@@ -41,17 +41,17 @@ func TestWait_Errors(t *testing.T) {
 	t.Parallel()
 
 	for name, tc := range map[string]struct {
-		wait func(context.Context, *Shoot) error
+		wait func(context.Context, *Botanist) error
 		want time.Duration
 	}{
-		"Infrastructure": {func(ctx context.Context, s *Shoot) error { return s.Infrastructure().Wait(ctx) }, 3 * time.Minute},
-		"ControlPlane": {func(ctx context.Context, s *Shoot) error {
+		"Infrastructure": {func(ctx context.Context, s *Botanist) error { return s.Infrastructure().Wait(ctx) }, 3 * time.Minute},
+		"ControlPlane": {func(ctx context.Context, s *Botanist) error {
 			c, err := s.ControlPlane(ctx)
 			require.NoError(t, err)
 
 			return c.Wait(ctx)
 		}, 30 * time.Second},
-		"Worker": {func(ctx context.Context, s *Shoot) error {
+		"Worker": {func(ctx context.Context, s *Botanist) error {
 			w, err := s.Worker(ctx)
 			require.NoError(t, err)
 
@@ -74,7 +74,7 @@ func TestWait_Errors(t *testing.T) {
 }
 
 // newFailedShoot returns a shoot whose resources in the seed have an error.
-func newFailedShoot() *Shoot {
+func newFailedShoot() *Botanist {
 	meta := metav1.ObjectMeta{Namespace: "shoot--dev--a", Name: "a"}
 	status := extensionsv1alpha1.DefaultStatus{LastError: &gardencorev1beta1.LastError{
 		Description: "no StorageClass", Codes: []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorRetryableConfigurationProblem},
@@ -86,7 +86,7 @@ func newFailedShoot() *Shoot {
 		&extensionsv1alpha1.Worker{ObjectMeta: meta, Status: extensionsv1alpha1.WorkerStatus{DefaultStatus: status}},
 	).Build()
 
-	return &Shoot{
+	return &Botanist{
 		Namespace: meta.Namespace, seed: &Seed{Client: client}, Profile: &gardencorev1beta1.CloudProfile{},
 		Object: &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Name: meta.Name}, Spec: gardencorev1beta1.ShootSpec{Kubernetes: gardencorev1beta1.Kubernetes{Version: "1.34.2"}}},
 	}
@@ -114,7 +114,7 @@ func TestAwait(t *testing.T) {
 			t.Parallel()
 
 			synctest.Test(t, func(t *testing.T) {
-				s, calls, reported := &Shoot{}, 0, 0
+				s, calls, reported := &Botanist{}, 0, 0
 				if tc.repeats {
 					s.Repeats = func(error) { reported++ }
 				}

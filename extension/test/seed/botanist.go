@@ -33,8 +33,8 @@ const providerType = "kubevirt"
 // project is the project of all shoots.
 const project = "dev"
 
-// Shoot is a shoot on the seed, and gardenlet's work for it.
-type Shoot struct {
+// Botanist is a shoot on the seed, and the work for it that gardenlet calls a botanist.
+type Botanist struct {
 	// Object and Profile are what gardenlet reads from the garden cluster, with defaults. Changes take
 	// effect with the next call of Reconcile.
 	Object  *gardencorev1beta1.Shoot
@@ -63,14 +63,14 @@ type Shoot struct {
 	StopPods func() error
 }
 
-// NewShoot creates the namespaces and the credentials of a shoot, as gardenlet and a user do. Nothing
+// NewBotanist creates the namespaces and the credentials of a shoot, as gardenlet and a user do. Nothing
 // is reconciled yet.
-func (s *Seed) NewShoot(ctx context.Context, object *gardencorev1beta1.Shoot, profile *gardencorev1beta1.CloudProfile, account Account) (*Shoot, error) {
+func (s *Seed) NewBotanist(ctx context.Context, object *gardencorev1beta1.Shoot, profile *gardencorev1beta1.CloudProfile, account Account) (*Botanist, error) {
 	object.Status.TechnicalID = gardenerutils.ComputeTechnicalID(project, object)
 	gardencorev1beta1.SetObjectDefaults_Shoot(object)
 	gardencorev1beta1.SetObjectDefaults_CloudProfile(profile)
 
-	shoot := &Shoot{
+	shoot := &Botanist{
 		Object:            object,
 		Profile:           profile,
 		Namespace:         object.Status.TechnicalID,
@@ -88,7 +88,7 @@ func (s *Seed) NewShoot(ctx context.Context, object *gardencorev1beta1.Shoot, pr
 
 // prepare creates what exists in a seed before the extension's resources. gardenlet's flow runs it
 // for each seed to which the shoot moves.
-func (s *Shoot) prepare(ctx context.Context) error {
+func (s *Botanist) prepare(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{s.createNamespace, s.Sync, s.writeCredentials, s.writeGenericKubeconfig, s.writeShootKubeconfig} {
 		if err := step(ctx); err != nil {
 			return err
@@ -100,7 +100,7 @@ func (s *Shoot) prepare(ctx context.Context) error {
 	return nil
 }
 
-func (s *Shoot) createNamespace(ctx context.Context) error {
+func (s *Botanist) createNamespace(ctx context.Context) error {
 	return s.seed.namespace(ctx, s.Namespace, map[string]string{
 		v1beta1constants.GardenRole:         v1beta1constants.GardenRoleShoot,
 		v1beta1constants.LabelSeedProvider:  "local",
@@ -109,7 +109,7 @@ func (s *Shoot) createNamespace(ctx context.Context) error {
 }
 
 // runPods runs the pods of the shoot's namespace until StopPods is called.
-func (s *Shoot) runPods(ctx context.Context) {
+func (s *Botanist) runPods(ctx context.Context) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error)
 
@@ -126,7 +126,7 @@ func (s *Shoot) runPods(ctx context.Context) {
 }
 
 // writeCredentials writes the Secret with the credentials for the provider cluster.
-func (s *Shoot) writeCredentials(ctx context.Context) error {
+func (s *Botanist) writeCredentials(ctx context.Context) error {
 	if s.Kubeconfig == nil {
 		return s.RotateCredentials(ctx)
 	}
@@ -136,7 +136,7 @@ func (s *Shoot) writeCredentials(ctx context.Context) error {
 
 // RotateCredentials writes the Secret with new credentials for the provider cluster, and waits until
 // the previous ones are invalid.
-func (s *Shoot) RotateCredentials(ctx context.Context) error {
+func (s *Botanist) RotateCredentials(ctx context.Context) error {
 	kubeconfig, bound, err := s.seed.credentials(ctx, s.account)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (s *Shoot) RotateCredentials(ctx context.Context) error {
 
 // RevokeCredentials makes the credentials of Kubeconfig invalid, and waits until the provider cluster
 // refuses them.
-func (s *Shoot) RevokeCredentials(ctx context.Context) error {
+func (s *Botanist) RevokeCredentials(ctx context.Context) error {
 	if err := s.seed.Provider.Delete(ctx, s.bound); err != nil {
 		return fmt.Errorf("delete the Secret of a token: %w", err)
 	}
@@ -171,12 +171,12 @@ func (s *Shoot) RevokeCredentials(ctx context.Context) error {
 }
 
 // SetCredentials writes the Secret with a kubeconfig.
-func (s *Shoot) SetCredentials(ctx context.Context, kubeconfig []byte) error {
+func (s *Botanist) SetCredentials(ctx context.Context, kubeconfig []byte) error {
 	return s.writeSecret(ctx, v1beta1constants.SecretNameCloudProvider, map[string]string{v1beta1constants.GardenerPurpose: v1beta1constants.SecretNameCloudProvider},
 		map[string][]byte{"kubeconfig": kubeconfig})
 }
 
-func (s *Shoot) writeGenericKubeconfig(ctx context.Context) error {
+func (s *Botanist) writeGenericKubeconfig(ctx context.Context) error {
 	kubeconfig, err := genericKubeconfig(s.seed.targetConfig)
 	if err != nil {
 		return err
@@ -186,7 +186,7 @@ func (s *Shoot) writeGenericKubeconfig(ctx context.Context) error {
 }
 
 // writeShootKubeconfig writes the kubeconfig with which extensions reach the shoot.
-func (s *Shoot) writeShootKubeconfig(ctx context.Context) error {
+func (s *Botanist) writeShootKubeconfig(ctx context.Context) error {
 	kubeconfig, err := yaml.Marshal(kubeconfigOf(s.seed.targetConfig, metav1.NamespaceSystem, map[string]any{"token": s.seed.targetConfig.BearerToken}))
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func (s *Shoot) writeShootKubeconfig(ctx context.Context) error {
 	return s.writeSecret(ctx, v1beta1constants.SecretNameGardenerInternal, nil, map[string][]byte{"kubeconfig": kubeconfig})
 }
 
-func (s *Shoot) writeSecret(ctx context.Context, name string, labels map[string]string, data map[string][]byte) error {
+func (s *Botanist) writeSecret(ctx context.Context, name string, labels map[string]string, data map[string][]byte) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}
 	_, err := controllerutils.GetAndCreateOrMergePatch(ctx, s.seed.Client, secret, func() error {
 		secret.Labels = labels
@@ -208,13 +208,13 @@ func (s *Shoot) writeSecret(ctx context.Context, name string, labels map[string]
 }
 
 // Sync writes the Cluster, from which the extension reads the Shoot and the CloudProfile.
-func (s *Shoot) Sync(ctx context.Context) error {
+func (s *Botanist) Sync(ctx context.Context) error {
 	s.Object.Generation++
 
 	return s.writeCluster(ctx)
 }
 
-func (s *Shoot) writeCluster(ctx context.Context) error {
+func (s *Botanist) writeCluster(ctx context.Context) error {
 	return extensions.SyncClusterResourceToSeed(ctx, s.seed.Client, s.Namespace, s.Object, s.Profile, &gardencorev1beta1.Seed{
 		ObjectMeta: metav1.ObjectMeta{Name: "seed"},
 	})
@@ -222,7 +222,7 @@ func (s *Shoot) writeCluster(ctx context.Context) error {
 
 // Reconcile does what gardenlet does when a Shoot was created or changed, and waits until its machines
 // are as the Shoot wants them.
-func (s *Shoot) Reconcile(ctx context.Context) error {
+func (s *Botanist) Reconcile(ctx context.Context) error {
 	var (
 		infra   = s.Infrastructure()
 		workers worker.Interface
@@ -247,7 +247,7 @@ func (s *Shoot) Reconcile(ctx context.Context) error {
 }
 
 // finish ends a reconciliation: machine-controller-manager is not needed in a hibernated shoot.
-func (s *Shoot) finish(ctx context.Context) error {
+func (s *Botanist) finish(ctx context.Context) error {
 	s.Object.Status.IsHibernated = s.hibernated()
 	s.Object.Status.LastOperation = &gardencorev1beta1.LastOperation{
 		Type:           gardencorev1beta1.LastOperationTypeReconcile,
@@ -263,14 +263,14 @@ func (s *Shoot) finish(ctx context.Context) error {
 	return s.deployMachineControllerManager(ctx, false)
 }
 
-func (s *Shoot) hibernated() bool {
+func (s *Botanist) hibernated() bool {
 	h := s.Object.Spec.Hibernation
 
 	return h != nil && h.Enabled != nil && *h.Enabled
 }
 
 // Infrastructure returns gardenlet's deployer of the Infrastructure.
-func (s *Shoot) Infrastructure() infrastructure.Interface {
+func (s *Botanist) Infrastructure() infrastructure.Interface {
 	return infrastructure.New(log, s.seed.Client, &infrastructure.Values{
 		Namespace:         s.Namespace,
 		Name:              s.Object.Name,
@@ -283,7 +283,7 @@ func (s *Shoot) Infrastructure() infrastructure.Interface {
 
 // awaitInfrastructure waits for the Infrastructure, and takes the networks from its status, as gardenlet does
 // (pkg/gardenlet/operation/botanist/infrastructure.go). The error for networks that it cannot use is gardenlet's own.
-func (s *Shoot) awaitInfrastructure(ctx context.Context, infra infrastructure.Interface) error {
+func (s *Botanist) awaitInfrastructure(ctx context.Context, infra infrastructure.Interface) error {
 	if err := s.await(ctx, infra.Wait); err != nil {
 		return err
 	}
@@ -310,7 +310,7 @@ func (s *Shoot) awaitInfrastructure(ctx context.Context, infra infrastructure.In
 
 // Worker returns gardenlet's deployer of the Worker, after it wrote the user data of all pools as
 // an extension for an operating system does.
-func (s *Shoot) Worker(ctx context.Context) (worker.Interface, error) {
+func (s *Botanist) Worker(ctx context.Context) (worker.Interface, error) {
 	version, err := semver.NewVersion(s.Object.Spec.Kubernetes.Version)
 	if err != nil {
 		return nil, err
@@ -344,7 +344,7 @@ func (s *Shoot) Worker(ctx context.Context) (worker.Interface, error) {
 
 // operatingSystemConfig writes the Secret with a pool's user data. The name of gardener-node-agent's
 // Secret is part of the hash of the pool's classes, and changes with what Gardener rolls machines for.
-func (s *Shoot) operatingSystemConfig(
+func (s *Botanist) operatingSystemConfig(
 	ctx context.Context, pool *gardencorev1beta1.Worker, version *semver.Version,
 ) (*operatingsystemconfig.OperatingSystemConfigs, error) {
 	name := "osc-result-" + pool.Name
@@ -363,7 +363,7 @@ func (s *Shoot) operatingSystemConfig(
 
 // deployMachineControllerManager deploys machine-controller-manager with as many replicas as gardenlet.
 // A restoration starts without it: the extension starts it when the Machines are restored.
-func (s *Shoot) deployMachineControllerManager(ctx context.Context, restoring bool) error {
+func (s *Botanist) deployMachineControllerManager(ctx context.Context, restoring bool) error {
 	replicas, err := s.replicas(ctx, restoring)
 	if err != nil {
 		return err
@@ -372,14 +372,14 @@ func (s *Shoot) deployMachineControllerManager(ctx context.Context, restoring bo
 	return s.machineControllerManager(replicas).Deploy(ctx)
 }
 
-func (s *Shoot) machineControllerManager(replicas int32) machinecontrollermanager.Interface {
+func (s *Botanist) machineControllerManager(replicas int32) machinecontrollermanager.Interface {
 	return machinecontrollermanager.New(s.seed.Client, s.Namespace, secretsmanager.New(s.seed.Client, s.Namespace), machinecontrollermanager.Values{
 		Image:    "machine-controller-manager",
 		Replicas: replicas,
 	})
 }
 
-func (s *Shoot) replicas(ctx context.Context, restoring bool) (int32, error) {
+func (s *Botanist) replicas(ctx context.Context, restoring bool) (int32, error) {
 	deployments := &machinev1alpha1.MachineDeploymentList{}
 	if err := s.seed.Client.List(ctx, deployments, client.InNamespace(s.Namespace)); err != nil {
 		return 0, fmt.Errorf("list MachineDeployments: %w", err)
