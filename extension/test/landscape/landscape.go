@@ -139,7 +139,7 @@ func seedConditions() (conditions []gardencorev1beta1.Condition) {
 }
 
 func identity() *gardencorev1beta1.Gardener {
-	return &gardencorev1beta1.Gardener{ID: "landscape", Name: "landscape", Version: seed.GardenerVersion}
+	return &gardencorev1beta1.Gardener{ID: "landscape", Name: "landscape", Version: seed.GardenerVersion()}
 }
 
 // component is one for which the program acts.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -31,9 +33,22 @@ const (
 	registration = "provider-kubevirt"
 	// ExtensionNamespace is the namespace in which gardenlet installs the extension.
 	ExtensionNamespace = "extension-" + registration
-	// GardenerVersion is the version of Gardener's module.
-	GardenerVersion = "v1.149.3"
 )
+
+// gardenerModule matches Gardener's module in a go.mod.
+var gardenerModule = regexp.MustCompile(`(?m)^\tgithub\.com/gardener/gardener (v\S+)$`)
+
+// GardenerVersion returns the version of Gardener's module, which go.mod of the extension has.
+func GardenerVersion() string {
+	content, err := os.ReadFile(filepath.Join(root(), "extension", "go.mod"))
+
+	match := gardenerModule.FindSubmatch(content)
+	if err != nil || match == nil {
+		panic("extension/go.mod has no version of Gardener's module")
+	}
+
+	return string(match[1])
+}
 
 // install installs the chart of the extension as gardenlet does: gardener-resource-manager applies
 // the objects. It returns the Deployment.
@@ -52,7 +67,7 @@ func (s *Seed) install(ctx context.Context) (*appsv1.Deployment, error) {
 	}
 
 	objects, err := render(s.seedConfig, charts.ExtensionPath, ExtensionNamespace, map[string]any{
-		"version": GardenerVersion, "garden": map[string]any{"clusterIdentity": "garden"}, "seed": map[string]any{"name": "seed", "provider": "local"},
+		"version": GardenerVersion(), "garden": map[string]any{"clusterIdentity": "garden"}, "seed": map[string]any{"name": "seed", "provider": "local"},
 	})
 	if err != nil {
 		return nil, err
