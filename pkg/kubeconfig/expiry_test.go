@@ -1,14 +1,8 @@
 package kubeconfig_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/certificates"
 )
 
 func tokenWith(claims string) string {
@@ -24,28 +19,12 @@ func tokenWith(claims string) string {
 	return encode([]byte(`{"alg":"none"}`)) + "." + encode([]byte(claims)) + "." + encode([]byte("signature"))
 }
 
-// certificate returns a client certificate that expires at end, and its key.
-func certificate(t *testing.T, end time.Time) (cert, key []byte) {
-	t.Helper()
-
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: end}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	require.NoError(t, err)
-	encoded, err := x509.MarshalECPrivateKey(private)
-	require.NoError(t, err)
-
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
-}
-
 func TestExpiries(t *testing.T) {
 	t.Parallel()
 
 	end := time.Unix(2_000_000_000, 0)
-	cert, key := certificate(t, end)
+	cert, key, err := certificates.SelfSigned(end)
+	require.NoError(t, err)
 	encode := base64.StdEncoding.EncodeToString
 
 	tests := map[string]struct {
@@ -84,7 +63,7 @@ users: [{name: u, user: {%s}}]
 		})
 	}
 
-	_, err := kubeconfig.Expiries([]byte("{}"))
+	_, err = kubeconfig.Expiries([]byte("{}"))
 	require.Error(t, err)
 }
 

@@ -1,14 +1,8 @@
 package providerapi_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,29 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/certificates"
 )
 
 func tokenWith(claims string) string {
 	encode := base64.RawURLEncoding.EncodeToString
 
 	return encode([]byte(`{"alg":"none"}`)) + "." + encode([]byte(claims)) + "." + encode([]byte("signature"))
-}
-
-// certificate returns a client certificate that expires at end, and its key.
-func certificate(t *testing.T, end time.Time) (cert, key []byte) {
-	t.Helper()
-
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: end}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	require.NoError(t, err)
-	encoded, err := x509.MarshalECPrivateKey(private)
-	require.NoError(t, err)
-
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
 }
 
 // samples returns the samples of the expiry metric, one line each.
@@ -85,7 +63,8 @@ func TestExpiryMetric(t *testing.T) {
 
 	const name = "mcm_kubevirt_credentials_expiry_timestamp_seconds{namespace=machines,server=https://127.0.0.1:6443,type="
 
-	cert, key := certificate(t, time.Unix(4102444800, 0))
+	cert, key, err := certificates.SelfSigned(time.Unix(4102444800, 0))
+	require.NoError(t, err)
 
 	tests := map[string]struct {
 		reason string
@@ -132,7 +111,8 @@ func TestLifetimeMetric(t *testing.T) {
 
 	const name = "mcm_kubevirt_credentials_lifetime_seconds"
 
-	cert, key := certificate(t, time.Unix(4102444800, 0))
+	cert, key, err := certificates.SelfSigned(time.Unix(4102444800, 0))
+	require.NoError(t, err)
 
 	for claims, want := range map[string]string{
 		`{"iat":4000000000,"exp":4000003600}`: "3600", `{"exp":4000000000}`: "0", `{"iat":4000000000,"exp":1}`: "0",

@@ -1,5 +1,5 @@
-// Package certificates issues certificates for tests of the driver over gRPC, in pkg/driverrpc and
-// in test/integration. Only tests may use it: the certificates are valid for a short time.
+// Package certificates issues certificates for tests: those of the driver over gRPC, and client certificates in
+// kubeconfigs. Only tests may use it: the certificates are valid for a short time.
 package certificates
 
 import (

@@ -2,20 +2,16 @@ package harness
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"fmt"
-	"math/big"
 	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/certificates"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
 )
 
@@ -29,21 +25,21 @@ type clientCertificate struct {
 }
 
 func newCredentials() (*clientCertificate, error) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	certificate, key, err := certificates.SelfSigned(time.Now().Add(time.Hour))
 	if err != nil {
 		return nil, err
 	}
 
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	certificate, failed := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	key, err := x509.MarshalECPrivateKey(private)
-	number, wrong := private.Bytes()
+	block, _ := pem.Decode(key)
 
-	return &clientCertificate{
-		certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}),
-		key:         pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: key}),
-		number:      number,
-	}, errors.Join(failed, err, wrong)
+	private, err := x509.ParseECPrivateKey(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+
+	number, err := private.Bytes()
+
+	return &clientCertificate{certificate: certificate, key: key, number: number}, err
 }
 
 // tokens are the prefixes of service account tokens. The tokens of a cluster share a prefix, which
