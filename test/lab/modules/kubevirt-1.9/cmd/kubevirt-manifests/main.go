@@ -2,7 +2,7 @@
 //
 // The lab's build runs it once and stores the output; the lab's control plane adapts it (addresses,
 // certificates) and applies it. It prints only the objects returned by KubeVirt's own packages, and
-// knows nothing of the lab.
+// knows nothing of the lab. All versions of KubeVirt have this file in common; version.go is where they differ.
 package main
 
 import (
@@ -13,7 +13,6 @@ import (
 	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"kubevirt.io/kubevirt/pkg/virt-operator/resource/generate/components"
-	"kubevirt.io/kubevirt/pkg/virt-operator/resource/generate/components/validatingadmissionpolicies"
 	"kubevirt.io/kubevirt/pkg/virt-operator/resource/generate/rbac"
 )
 
@@ -31,10 +30,8 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	// Since the gate ExternalNetResourceInjection is on by default, virt-controller reads no
-	// NetworkAttachmentDefinitions.
 	for _, list := range [][]runtime.Object{
-		rbac.GetAllCluster(), rbac.GetAllApiServer(namespace), rbac.GetAllController(namespace, false), rbac.GetAllHandler(namespace),
+		rbac.GetAllCluster(), rbac.GetAllApiServer(namespace), controllerObjects(), rbac.GetAllHandler(namespace),
 	} {
 		for _, o := range list {
 			items = append(items, o)
@@ -62,20 +59,23 @@ func run() error {
 const admissionVersion = "admissionregistration.k8s.io/v1"
 
 func policy() any {
-	p := validatingadmissionpolicies.NewHandlerV1ValidatingAdmissionPolicy("system:serviceaccount:" + namespace + ":kubevirt-handler")
+	p := newPolicy("system:serviceaccount:" + namespace + ":kubevirt-handler")
 	p.APIVersion = admissionVersion
 	return p
 }
 
 func policyBinding() any {
-	b := validatingadmissionpolicies.NewHandlerV1ValidatingAdmissionPolicyBinding()
+	b := newPolicyBinding()
 	b.APIVersion = admissionVersion
 	return b
 }
 
+// definition builds a CustomResourceDefinition.
+type definition = func() (*extv1.CustomResourceDefinition, error)
+
 func definitions() ([]any, error) {
 	var items []any
-	for _, build := range []func() (*extv1.CustomResourceDefinition, error){
+	for _, build := range append([]definition{
 		components.NewVirtualMachineInstanceCrd, components.NewVirtualMachineCrd, components.NewPresetCrd,
 		components.NewReplicaSetCrd, components.NewVirtualMachineInstanceMigrationCrd, components.NewKubeVirtCrd,
 		components.NewVirtualMachinePoolCrd, components.NewVirtualMachineSnapshotCrd,
@@ -83,8 +83,7 @@ func definitions() ([]any, error) {
 		components.NewVirtualMachineExportCrd, components.NewVirtualMachineInstancetypeCrd,
 		components.NewVirtualMachineClusterInstancetypeCrd, components.NewVirtualMachinePreferenceCrd,
 		components.NewVirtualMachineClusterPreferenceCrd, components.NewMigrationPolicyCrd, components.NewVirtualMachineCloneCrd,
-		components.NewVirtualMachineBackupCrd, components.NewVirtualMachineBackupTrackerCrd, components.NewPluginCrd,
-	} {
+	}, newerDefinitions...) {
 		definition, err := build()
 		if err != nil {
 			return nil, fmt.Errorf("build CRD: %w", err)
