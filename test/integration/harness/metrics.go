@@ -136,26 +136,6 @@ func (all Samples) RequireNoNames(t *testing.T, machines []string) {
 	}
 }
 
-// RequirePhases checks that the phases of a machine's life were counted.
-func (all Samples) RequirePhases(t *testing.T) {
-	t.Helper()
-
-	counted := map[string]float64{}
-
-	for _, x := range all {
-		if x.Metric == "mcm_kubevirt_machine_phase_duration_seconds_count" {
-			counted[x.Labels["phase"]] = x.Value
-		}
-	}
-
-	t.Logf("phases counted: %v", counted)
-	require.Len(t, counted, 5)
-
-	for _, phase := range []string{"accepted", "image", "scheduled", "joined"} {
-		require.Positive(t, counted[phase], phase)
-	}
-}
-
 // Described returns names, types and labels of the driver's own metrics.
 func (all Samples) Described() map[string]bool {
 	found := map[string]bool{}

@@ -21,23 +21,6 @@ func ReplaceInSpec(t *testing.T, spec runtime.RawExtension, old, with string) []
 	return []byte(strings.ReplaceAll(string(spec.Raw), old, with))
 }
 
-// CopyClass creates a class that differs from another one, and returns its name.
-func (s *Shoot) CopyClass(t *testing.T, from, name string, change func(*v1alpha1.MachineClass)) string {
-	t.Helper()
-
-	classes := s.MCM.MachineV1alpha1().MachineClasses(s.Namespace)
-	class, err := classes.Get(t.Context(), from, metav1.GetOptions{})
-	require.NoError(t, err)
-
-	class.ObjectMeta = metav1.ObjectMeta{Name: name, Namespace: s.Namespace}
-	change(class)
-
-	_, err = classes.Create(t.Context(), class, metav1.CreateOptions{})
-	require.NoError(t, err)
-
-	return name
-}
-
 // PoolLabel is Gardener's label of a worker pool's nodes. All shoots of the lab share one target
 // cluster, so a pool's name must be unique there.
 const PoolLabel = "worker.gardener.cloud/pool"

@@ -3,7 +3,6 @@ package harness
 import (
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 )
 
@@ -25,19 +24,6 @@ func (c *Counter) Wrap(next http.RoundTripper) http.RoundTripper {
 		c.mu.Lock()
 		c.requests = append(c.requests, verb(r.Method, r.URL))
 		c.mu.Unlock()
-
-		return next.RoundTrip(r)
-	})
-}
-
-// WrapDataVolumes counts only requests for DataVolumes.
-func (c *Counter) WrapDataVolumes(next http.RoundTripper) http.RoundTripper {
-	counted := c.Wrap(next)
-
-	return Transport(func(r *http.Request) (*http.Response, error) {
-		if strings.Contains(r.URL.Path, "/datavolumes") {
-			return counted.RoundTrip(r)
-		}
 
 		return next.RoundTrip(r)
 	})

@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"fmt"
 	"testing"
 
 	mcmclient "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
@@ -11,15 +10,9 @@ import (
 	"kubevirt.io/client-go/containerizeddataimporter"
 	"kubevirt.io/client-go/kubevirt"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
-
-// TolerateReserved returns the part of a machine's template that tolerates reserved nodes.
-func TolerateReserved() string {
-	return fmt.Sprintf(`"tolerations":[{"key":%q,"operator":"Exists"}]`, suite.Reserved)
-}
 
 // Shoot is a shoot for a single test, with administrator clients for both clusters.
 type Shoot struct {

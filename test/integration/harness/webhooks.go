@@ -12,13 +12,6 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// BreakCreation breaks the webhook for the shoot's new VirtualMachines.
-func BreakCreation(t *testing.T, s *Shoot) {
-	t.Helper()
-	BreakWebhook(admissionv1.Create, "kubevirt.io", "virtualmachines")(t, s)
-	s.AwaitWebhook(t, "failures.example.com")
-}
-
 // AwaitWebhook waits until the webhook is called for the shoot's new VirtualMachines.
 func (s *Shoot) AwaitWebhook(t *testing.T, name string) {
 	t.Helper()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
 
@@ -94,7 +96,11 @@ func requireOneImageOfTwoProcesses(t *testing.T, count int) {
 
 	c := &harness.Counter{}
 	s := harness.NewShoot(t)
-	drivers := []driver.Driver{harness.NewDriver(harness.Settings{Grace: harness.Settled, Wrap: c.WrapDataVolumes}), harness.NewDriver(harness.Settings{Grace: harness.Settled, Wrap: c.WrapDataVolumes})}
+	settings := harness.Settings{
+		Grace: harness.Settled,
+		Wrap:  func(next http.RoundTripper) http.RoundTripper { return wrapDataVolumes(c, next) },
+	}
+	drivers := []driver.Driver{harness.NewDriver(settings), harness.NewDriver(settings)}
 
 	var machines []*harness.Machine
 	for range count {
@@ -302,4 +308,17 @@ func countImporters(t *testing.T, s *harness.Shoot) func() int {
 
 		return count
 	}
+}
+
+// wrapDataVolumes counts only requests for DataVolumes.
+func wrapDataVolumes(c *harness.Counter, next http.RoundTripper) http.RoundTripper {
+	counted := c.Wrap(next)
+
+	return harness.Transport(func(r *http.Request) (*http.Response, error) {
+		if strings.Contains(r.URL.Path, "/datavolumes") {
+			return counted.RoundTrip(r)
+		}
+
+		return next.RoundTrip(r)
+	})
 }

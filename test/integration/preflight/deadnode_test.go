@@ -30,7 +30,7 @@ const hostLabel = "mortal.example.com/host"
 // optional fault. Its launcher pod has a grace period of half a minute.
 func onMortal(label, value string, f dataplane.Fault) string {
 	return fmt.Sprintf(`{"virtualMachineTemplate":{"spec":{"template":{"metadata":{"annotations":{%q:%q}},"spec":{
-		"terminationGracePeriodSeconds":0,"nodeSelector":{%q:%q},%s}}}}}`, dataplane.FaultAnnotation, f, label, value, harness.TolerateReserved())
+		"terminationGracePeriodSeconds":0,"nodeSelector":{%q:%q},%s}}}}}`, dataplane.FaultAnnotation, f, label, value, tolerateReserved())
 }
 
 // deadNodeFailure is the row of a node that dies just when a machine is assigned to it. The

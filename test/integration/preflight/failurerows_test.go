@@ -87,7 +87,7 @@ func refusedFailures() []harness.Failure {
 		{By: "bad token", Provoke: changeKubeconfig("token: ey", "token: no"), Want: "CredentialsRefused", Code: codes.Unauthenticated, Cut: true},
 		{By: "no permissions", Provoke: removeRights, Want: "PermissionDenied", Code: codes.PermissionDenied, Cut: true},
 		{By: "namespace terminating", Provoke: terminate, Want: "PreconditionFailed", Code: codes.FailedPrecondition, Cut: true},
-		{By: "webhook down at create", Provoke: harness.BreakCreation, Heal: repairWebhook, Want: "ProviderUnavailable", Code: codes.Unavailable},
+		{By: "webhook down at create", Provoke: breakCreation, Heal: repairWebhook, Want: "ProviderUnavailable", Code: codes.Unavailable},
 		{By: "webhook down for pods", Root: harness.CloneRoot, Provoke: func(t *testing.T, s *harness.Shoot) {
 			t.Helper()
 			s.ImportImage(t, "image")
@@ -142,7 +142,7 @@ func storageFailures() []harness.Failure {
 			By: "room only in another zone than the volume's", Provoke: elsewhere, Want: "VolumeZoneConflict", Code: codes.FailedPrecondition,
 			Root: `{"source":{"registry":{"url":"docker://registry.example.com/worker:1"}},
 				"pvc":{"accessModes":["ReadWriteOnce"],"storageClassName":"elsewhere","resources":{"requests":{"storage":"1Gi"}}}}`,
-			Spec: `{"memory":{"guest":"100Gi"},"virtualMachineTemplate":{"spec":{"template":{"spec":{` + harness.TolerateReserved() + `}}}}}`,
+			Spec: `{"memory":{"guest":"100Gi"},"virtualMachineTemplate":{"spec":{"template":{"spec":{` + tolerateReserved() + `}}}}}`,
 		},
 		{
 			By: "unknown claim", Want: "ClaimNotFound", Code: codes.FailedPrecondition, Heal: makeClaim,
@@ -347,4 +347,16 @@ func zonalImage(t *testing.T, s *harness.Shoot) {
 	require.NotEmpty(t, nodes.Items)
 
 	s.MakeImageOf(t, "https://images.example.com/worker.qcow2", "zonal", map[string]string{"volume.kubernetes.io/selected-node": nodes.Items[0].Name})
+}
+
+// breakCreation breaks the webhook for the shoot's new VirtualMachines.
+func breakCreation(t *testing.T, s *harness.Shoot) {
+	t.Helper()
+	harness.BreakWebhook(admissionv1.Create, "kubevirt.io", "virtualmachines")(t, s)
+	s.AwaitWebhook(t, "failures.example.com")
+}
+
+// tolerateReserved returns the part of a machine's template that tolerates reserved nodes.
+func tolerateReserved() string {
+	return fmt.Sprintf(`"tolerations":[{"key":%q,"operator":"Exists"}]`, suite.Reserved)
 }

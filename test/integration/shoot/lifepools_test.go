@@ -54,7 +54,7 @@ func inPlace(d *v1alpha1.MachineDeploymentSpec) {
 func (l *shootLife) update(t *testing.T, pool string) {
 	t.Helper()
 
-	newer := l.CopyClass(t, pool, pool+"-new", func(class *v1alpha1.MachineClass) {
+	newer := copyClass(t, l.Shoot, pool, pool+"-new", func(class *v1alpha1.MachineClass) {
 		class.ProviderSpec.Raw = harness.ReplaceInSpec(t, class.ProviderSpec, `"guest":"1Gi"`, `"guest":"2Gi"`)
 	})
 	patch := harness.MarshalPatch(t, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"class": map[string]any{"name": newer}}}}})
@@ -268,4 +268,21 @@ func setKernelDeadlock(t *testing.T, s *harness.Shoot, node string, is corev1.Co
 	}}}})
 	_, err := s.Target.CoreV1().Nodes().Patch(t.Context(), node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
+}
+
+// copyClass creates a class that differs from another one, and returns its name.
+func copyClass(t *testing.T, s *harness.Shoot, from, name string, change func(*v1alpha1.MachineClass)) string {
+	t.Helper()
+
+	classes := s.MCM.MachineV1alpha1().MachineClasses(s.Namespace)
+	class, err := classes.Get(t.Context(), from, metav1.GetOptions{})
+	require.NoError(t, err)
+
+	class.ObjectMeta = metav1.ObjectMeta{Name: name, Namespace: s.Namespace}
+	change(class)
+
+	_, err = classes.Create(t.Context(), class, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	return name
 }
