@@ -107,7 +107,7 @@ func bookmarks(w http.ResponseWriter, r *http.Request) {
 	}
 
 	begin(w, http.StatusOK)
-	repeat(w, "", `{"type":"BOOKMARK","object":{"kind":"VirtualMachine","apiVersion":"kubevirt.io/v1","metadata":{"resourceVersion":"1"}}}`+"\n")
+	writeEndless(w, "", `{"type":"BOOKMARK","object":{"kind":"VirtualMachine","apiVersion":"kubevirt.io/v1","metadata":{"resourceVersion":"1"}}}`+"\n")
 }
 
 // smallEvents answers watches with endless events of small text, and other requests with ordinary objects.
@@ -119,7 +119,7 @@ func smallEvents(w http.ResponseWriter, r *http.Request) {
 	}
 
 	begin(w, http.StatusOK)
-	repeat(w, "", `{"type":"MODIFIED","object":`+objectWith(r, "", arrays(r))+"}\n")
+	writeEndless(w, "", `{"type":"MODIFIED","object":`+objectWith(r, "", arrays(r))+"}\n")
 }
 
 // header answers with 250 KiB of headers.
@@ -135,7 +135,7 @@ func header(w http.ResponseWriter, r *http.Request) {
 func emptyBlocks(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Encoding", "gzip")
 	begin(w, codeOf(r))
-	repeat(w, "", emptyMembers())
+	writeEndless(w, "", emptyMembers())
 }
 
 // emptyMembers are empty members of a gzip file.

@@ -278,17 +278,17 @@ func status(code int, part string) http.HandlerFunc {
 func endless(start, more string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		begin(w, codeOf(r))
-		repeat(w, start, more)
+		writeEndless(w, start, more)
 	}
 }
 
 func endlessError(w http.ResponseWriter, _ *http.Request) {
 	begin(w, http.StatusInternalServerError)
-	repeat(w, `{"kind":"Status","apiVersion":"v1","message":"`, strings.Repeat("x", 1<<16))
+	writeEndless(w, `{"kind":"Status","apiVersion":"v1","message":"`, strings.Repeat("x", 1<<16))
 }
 
-// repeat writes until the client disconnects.
-func repeat(w io.Writer, start, more string) {
+// writeEndless writes until the client disconnects.
+func writeEndless(w io.Writer, start, more string) {
 	_, err := io.WriteString(w, start)
 	for err == nil {
 		_, err = io.WriteString(w, more)

@@ -161,39 +161,18 @@ func (l *landscape) run(ctx context.Context) {
 		{"gardenlet", l.reconcileShoots},
 		{"gardenlet", l.checkHealth},
 	} {
-		running.Go(func() { l.repeat(ctx, c) })
+		running.Go(func() { l.keepActing(ctx, c) })
 	}
 
 	running.Go(func() { l.seed.RunInstalled(ctx, l.reporter("kubelet")) })
 	running.Wait()
 }
 
-// repeat lets a component act each second. It prints an error only once.
-func (l *landscape) repeat(ctx context.Context, c component) {
+// keepActing lets a component act each second.
+func (l *landscape) keepActing(ctx context.Context, c component) {
 	const every = time.Second
 
-	report := l.reporter(c.name)
-	last := ""
-
-	for {
-		err := c.act(ctx)
-
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err == nil:
-			last = ""
-		case err.Error() != last:
-			last = err.Error()
-			report("%v", err)
-		}
-
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(every):
-		}
-	}
+	seed.Repeat(ctx, every, every, func(err error) { l.reporter(c.name)("%v", err) }, c.act)
 }
 
 func (l *landscape) reporter(name string) func(format string, args ...any) {

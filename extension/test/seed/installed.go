@@ -49,7 +49,7 @@ func (s *Seed) RunInstalled(ctx context.Context, report func(format string, args
 	pods := &installedPods{seed: s, report: report, running: map[client.ObjectKey]*installedPod{}}
 	defer pods.stopAll()
 
-	repeat(ctx, every, func(err error) { report("%v", err) }, pods.sync)
+	Repeat(ctx, every, backOff, func(err error) { report("%v", err) }, pods.sync)
 }
 
 func (p *installedPods) stopAll() {

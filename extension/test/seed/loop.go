@@ -13,8 +13,9 @@ const (
 	stopTimeout = 30 * time.Second
 )
 
-// repeat calls act until ctx ends. It reports an error once, and backs off after it.
-func repeat(ctx context.Context, every time.Duration, report func(error), act func(context.Context) error) {
+// Repeat calls act until ctx ends, with a pause between two calls, and another one after an error. It reports an error
+// once, until there is another one or none.
+func Repeat(ctx context.Context, every, afterError time.Duration, report func(error), act func(context.Context) error) {
 	for last := ""; ; {
 		pause := every
 
@@ -24,7 +25,7 @@ func repeat(ctx context.Context, every time.Duration, report func(error), act fu
 		case err == nil:
 			last = ""
 		default:
-			pause = backOff
+			pause = afterError
 
 			if err.Error() != last {
 				last = err.Error()
@@ -45,7 +46,7 @@ func repeat(ctx context.Context, every time.Duration, report func(error), act fu
 func (s *Seed) play(ctx context.Context, every time.Duration, operation string, act func(context.Context) error) (failed error) {
 	var last error // of the previous call
 
-	repeat(ctx, every, func(err error) { s.report("cannot %s, trying again: %v", operation, err) }, func(ctx context.Context) error {
+	Repeat(ctx, every, backOff, func(err error) { s.report("cannot %s, trying again: %v", operation, err) }, func(ctx context.Context) error {
 		err := act(ctx)
 		if err != nil && ctx.Err() == nil && !s.reportsOnly && failed == nil && (last != nil || errors.Is(err, errCrashed)) {
 			failed = wrap(err, operation)

@@ -25,7 +25,7 @@ func runWithImageLost(t *testing.T, s *harness.Shoot, injector *faultInjector) {
 
 	r := newReplay(t, s.NewMachine("zone-a", harness.ImportedRoot), injector, impatient)
 
-	repeat(t, "the machine waits for its image", func(t *testing.T) bool {
+	passUntil(t, "the machine waits for its image", func(t *testing.T) bool {
 		t.Helper()
 		require.False(t, r.creationPass(t))
 
@@ -39,7 +39,7 @@ func runWithImageLost(t *testing.T, s *harness.Shoot, injector *faultInjector) {
 
 	r.passing = whileImporting
 
-	repeat(t, "the image is created again", func(t *testing.T) bool {
+	passUntil(t, "the image is created again", func(t *testing.T) bool {
 		t.Helper()
 		require.False(t, r.creationPass(t))
 
@@ -80,7 +80,7 @@ func runWithImageRepeated(t *testing.T, s *harness.Shoot, injector *faultInjecto
 	r := newReplay(t, m, injector, late)
 	r.passing = whileImporting
 
-	repeat(t, "both methods have read the image", func(t *testing.T) bool {
+	passUntil(t, "both methods have read the image", func(t *testing.T) bool {
 		t.Helper()
 		require.False(t, r.creationPass(t))
 
@@ -105,7 +105,7 @@ func runWithImageReplaced(t *testing.T, s *harness.Shoot, injector *faultInjecto
 	r := newReplay(t, m, injector, late)
 	r.passing = whileImporting
 
-	repeat(t, "both methods have replaced the image", func(t *testing.T) bool {
+	passUntil(t, "both methods have replaced the image", func(t *testing.T) bool {
 		t.Helper()
 		require.False(t, r.creationPass(t))
 		awaitImportEnd(t, s, image)
@@ -114,7 +114,7 @@ func runWithImageReplaced(t *testing.T, s *harness.Shoot, injector *faultInjecto
 	})
 
 	s.FailImports(t, "")
-	repeat(t, "a complete image has replaced the failed one", func(t *testing.T) bool {
+	passUntil(t, "a complete image has replaced the failed one", func(t *testing.T) bool {
 		t.Helper()
 		require.False(t, r.creationPass(t))
 
@@ -139,7 +139,7 @@ func runWithClassDeleted(t *testing.T, s *harness.Shoot, injector *faultInjector
 
 	m.DeleteClass()
 
-	repeat(t, "the machine's deletion has swept the image under the faults", func(t *testing.T) bool {
+	passUntil(t, "the machine's deletion has swept the image under the faults", func(t *testing.T) bool {
 		t.Helper()
 		r.remove(t)
 
@@ -154,10 +154,10 @@ func runWithClassDeleted(t *testing.T, s *harness.Shoot, injector *faultInjector
 		return len(s.Images(t)) == 0
 	}
 
-	repeat(t, "the image is gone", listed) // A listing deletes the image if the deletion could not.
+	passUntil(t, "the image is gone", listed) // A listing deletes the image if the deletion could not.
 
 	s.CreateImage(t, m, cdiv1beta1.Succeeded)
-	repeat(t, "the image is gone", listed)
+	passUntil(t, "the image is gone", listed)
 	require.True(t, injector.hasHit("ListMachines: list datavolumes", "ListMachines: list virtualmachines, no. 2",
 		"ListMachines: delete datavolumes", "ListMachines: get datavolumes"))
 	s.RequireNothingLeft(t)

@@ -119,7 +119,7 @@ func (r *replay) until(t *testing.T, expected report, hit []string, pass func(*t
 
 	r.expected = expected
 
-	repeat(t, expected.token+" is reported", func(t *testing.T) bool {
+	passUntil(t, expected.token+" is reported", func(t *testing.T) bool {
 		t.Helper()
 		pass(t)
 
@@ -127,8 +127,8 @@ func (r *replay) until(t *testing.T, expected report, hit []string, pass func(*t
 	})
 }
 
-// repeat repeats a pass until it returns true.
-func repeat(t *testing.T, what string, pass func(*testing.T) bool) {
+// passUntil repeats a pass until it returns true.
+func passUntil(t *testing.T, what string, pass func(*testing.T) bool) {
 	t.Helper()
 	harness.Eventually(t, what, func(context.Context) (bool, error) { return pass(t), nil })
 }

@@ -84,7 +84,7 @@ func runWithLeftOvers(t *testing.T, s *harness.Shoot, injector *faultInjector) {
 
 	// machine-controller-manager creates a machine again if it does not yet see the result of the
 	// last creation.
-	repeat(t, "CreateMachine has found its own VirtualMachine", func(t *testing.T) bool {
+	passUntil(t, "CreateMachine has found its own VirtualMachine", func(t *testing.T) bool {
 		t.Helper()
 		r.createPass(t)
 
@@ -200,7 +200,7 @@ func runAsOrphan(t *testing.T, s *harness.Shoot, injector *faultInjector) {
 	r.machine.Machine.UID = ""
 	r.expected = report{"OperationInProgress", "no Machine is known"}
 
-	repeat(t, "the orphan is gone", func(t *testing.T) bool {
+	passUntil(t, "the orphan is gone", func(t *testing.T) bool {
 		t.Helper()
 
 		if len(r.list(t)) == 0 {
