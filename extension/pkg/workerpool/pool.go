@@ -1,7 +1,7 @@
 // Package workerpool turns a worker pool of a Shoot into the ProviderSpecs of its machines, and
 // reports errors with the fields of the Shoot and the CloudProfile. The Worker controller generates
-// MachineClasses from them; the admission component refuses Shoots for which there would be none. It
-// must not send requests.
+// MachineClasses from them; the admission component refuses Shoots for which there would be none, and the
+// Infrastructure controller checks that the provider cluster can run them. It must not send requests.
 package workerpool
 
 import (
