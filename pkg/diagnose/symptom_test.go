@@ -19,7 +19,7 @@ func TestMessages(t *testing.T) {
 	require.Contains(t, e.Cause(now, grace).Err.Error(), `Get "https://example.com/x": got 404, docker://registry.example.com/a:1; correct`)
 
 	for _, words := range []string{"got 404 ", "got 404: "} {
-		long := importSays(words + strings.Repeat("ö", 2000)).Cause(now, grace).Err
+		long := importSays(words+strings.Repeat("ö", 2000)).Cause(now, grace).Err
 		require.Less(t, len(long.Error()), 900, "short enough for a Machine's status")
 		require.True(t, utf8.ValidString(long.Message), "no character is cut in half")
 	}
@@ -28,4 +28,3 @@ func TestMessages(t *testing.T) {
 	require.NotContains(t, importSays(strings.Repeat("x", most)).Cause(now, grace).Err.Message, "…")
 	require.Contains(t, importSays(strings.Repeat("x", most+1)).Cause(now, grace).Err.Message, "…")
 }
-
