@@ -25,7 +25,7 @@ import (
 var fragment = regexp.MustCompile("(?ms)^ *```yaml\n(.*?)^ *```$")
 
 // recipes are the pages whose YAML blocks are fragments of a ProviderSpec, or whole objects.
-var recipes = []string{"../README.md", "golden-images.md", "guest-images.md", "networks.md", "operations.md", "storage.md"}
+var recipes = []string{"../README.md", "images.md", "networks.md", "operations.md", "storage.md"}
 
 // shoot is an example of the extension, whose tests decode it. README.md repeats it.
 const shoot = "../extension/example/90-shoot-minimal.yaml"

@@ -56,7 +56,7 @@ var storage = []symptom{
 		from:    []origin{volumeEvent},
 		reasons: []string{"ProvisioningFailed"},
 		pattern: otherZone,
-		remedy:  "clone from a source that every zone can read: https://github.com/gardener/machine-controller-manager-provider-kubevirt/blob/main/docs/golden-images.md#zonal-storage",
+		remedy:  "clone from a source that every zone can read: https://github.com/gardener/machine-controller-manager-provider-kubevirt/blob/main/docs/images.md#zonal-storage",
 	},
 	{
 		// CDI (pkg/controller/datavolume/clone-controller-base.go,

@@ -130,7 +130,7 @@ func (d *demo) deleteAll(ctx context.Context) error {
 		return err
 	}
 	d.out.Line("The class of the second zone had no machine, so that the driver was not called when it was deleted. It may have kept the golden")
-	d.out.Line("image for this class; docs/golden-images.md has the command that deletes the images of a shoot.")
+	d.out.Line("image for this class; docs/images.md has the command that deletes the images of a shoot.")
 	images := "kubevirt.machine.gardener.cloud/golden-image,!mcm.gardener.cloud/role,mcm.gardener.cloud/cluster=" + d.lab.Shoot.Namespace
 	return d.kubectl(ctx, d.provider(), "delete", "datavolumes", "--selector", images, timeout)
 }

@@ -82,7 +82,7 @@ const (
 	nodeLabel    = "node" // machine-controller-manager stores the Node's name in this label
 	runningPhase = "Running"
 	runningVM    = "Running"
-	waitingVM    = "DataVolumeError" // see docs/golden-images.md
+	waitingVM    = "DataVolumeError" // see docs/images.md
 	readyNode    = "Ready"
 )
 

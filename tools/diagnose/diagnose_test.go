@@ -243,7 +243,7 @@ func TestPage_Machines(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(want), out)
 
-	page, err := os.ReadFile("../../docs/diagnose.md")
+	page, err := os.ReadFile("../../docs/troubleshooting.md")
 	require.NoError(t, err)
 	require.Contains(t, string(page), "```\n"+string(want)+"```\n", "the page shows it")
 }

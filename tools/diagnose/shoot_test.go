@@ -365,7 +365,7 @@ func TestPage_Shoot(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(want), buffer.String())
 
-	page, err := os.ReadFile("../../docs/diagnose.md")
+	page, err := os.ReadFile("../../docs/troubleshooting.md")
 	require.NoError(t, err)
 	require.Contains(t, string(page), "```\n"+string(want)+"```\n", "the page shows it")
 }

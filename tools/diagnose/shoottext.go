@@ -67,6 +67,6 @@ func urlOf(c *diagnosis.ShootCause) string {
 	case len(c.Codes) > 0:
 		return extensionURL + "#" + strings.ToLower(c.Codes[0])
 	default:
-		return output.DocsURL + "diagnose.md#shoots"
+		return output.DocsURL + "troubleshooting.md#shoots"
 	}
 }

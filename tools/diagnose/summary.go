@@ -27,7 +27,7 @@ CAUSE {{.Reason}}
 {{with .Cause}}message	{{.Message}}
 remedy	{{.Remedy}}
 {{with .Retry}}{{template "retry" .}}{{end}}
-see	` + output.DocsURL + `diagnose.md#machinedeployments
+see	` + output.DocsURL + `troubleshooting.md#machinedeployments
 {{end}}{{end}}{{end}}
 {{range .Unread}}not read	{{.}}
 {{end}}`

@@ -15,7 +15,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/manifests"
 )
 
-// Reasons of causes that only diagnose --all reports. docs/diagnose.md has a row for each.
+// Reasons of causes that only diagnose --all reports. docs/troubleshooting.md has a row for each.
 const (
 	reasonDeploymentRefused       = "MachineDeploymentRefused"
 	reasonDeploymentPaused        = "MachineDeploymentPaused"

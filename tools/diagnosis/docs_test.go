@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestShootReasons_Documented compares the reasons with docs/diagnose.md.
+// TestShootReasons_Documented compares the reasons with docs/troubleshooting.md.
 func TestShootReasons_Documented(t *testing.T) {
 	t.Parallel()
 
-	page, err := os.ReadFile("../../docs/diagnose.md")
+	page, err := os.ReadFile("../../docs/troubleshooting.md")
 	require.NoError(t, err)
 
 	var rows []string

@@ -75,7 +75,7 @@ const (
 	stateFailed    = "Failed"
 )
 
-// Reasons of causes that only diagnose --shoot reports. docs/diagnose.md has a row for each.
+// Reasons of causes that only diagnose --shoot reports. docs/troubleshooting.md has a row for each.
 const (
 	reasonShootFailed          = "ShootFailed"
 	reasonInfrastructureFailed = "InfrastructureFailed"

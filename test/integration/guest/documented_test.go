@@ -14,12 +14,12 @@ import (
 // yamlBlock matches the content of a YAML block.
 var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-// documentedNetwork returns the fragment of a ProviderSpec from docs/guest-images.md that configures the
+// documentedNetwork returns the fragment of a ProviderSpec from docs/images.md that configures the
 // network of a guest with ConfigDrive, as JSON.
 func documentedNetwork(t *testing.T) string {
 	t.Helper()
 
-	page, err := os.ReadFile("../../../docs/guest-images.md")
+	page, err := os.ReadFile("../../../docs/images.md")
 	require.NoError(t, err)
 
 	section := regexp.MustCompile(`(?s)\n## The network after a restart\n(.*?)\n## `).FindSubmatch(page)

@@ -125,7 +125,7 @@ func (s *Shoot) AwaitImage(t *testing.T, name string, phase cdiv1beta1.DataVolum
 	})
 }
 
-// DeleteImages deletes the golden images of a shoot by their labels, as docs/golden-images.md
+// DeleteImages deletes the golden images of a shoot by their labels, as docs/images.md
 // describes.
 func (s *Shoot) DeleteImages(t *testing.T, cluster string) {
 	t.Helper()

@@ -5,7 +5,7 @@ import "context"
 // check is an independent part of the work. S is its scope: all classes, or one.
 type check[S any] struct {
 	// name is the name of its results that have no other. Scripts depend on the names, and
-	// docs/preflight.md describes each check and the permissions that it needs.
+	// docs/troubleshooting.md describes each check and the permissions that it needs.
 	name string
 	// asDriver is set if the driver sends the requests, so that its permissions count.
 	asDriver bool

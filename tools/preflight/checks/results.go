@@ -30,7 +30,7 @@ type Result struct {
 	Class string `json:"class,omitempty"`
 	// Classes are the MachineClasses that share the result; empty if it is about the whole cluster.
 	Classes []string `json:"classes,omitempty"`
-	// Check is one of the names in docs/preflight.md.
+	// Check is one of the names in docs/troubleshooting.md.
 	Check string `json:"check"`
 	Level Level  `json:"level"`
 	// Subject is the checked item: usually a kind and a name.
