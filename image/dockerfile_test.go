@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDockerfile states what users of the image rely on: docs/image.md.
+// TestDockerfile states what users of the image rely on: docs/development.md.
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
 

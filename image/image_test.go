@@ -90,7 +90,7 @@ func args(binaries, output string) []string {
 	}
 }
 
-// TestRun_WritesImage requires what docs/image.md promises to users of the image.
+// TestRun_WritesImage requires what docs/development.md promises to users of the image.
 func TestRun_WritesImage(t *testing.T) {
 	t.Parallel()
 
