@@ -71,9 +71,9 @@ func TestOwnImage(t *testing.T) {
 	require.NotContains(t, other.String(), "registry.example.com")
 }
 
-// TestOverride replaces an image with the file in docs/usage/control-plane.md.
+// TestOverride replaces an image with the file in docs/operations/usage-as-operator.md.
 func TestOverride(t *testing.T) {
-	page, err := os.ReadFile("../docs/usage/control-plane.md")
+	page, err := os.ReadFile("../docs/operations/usage-as-operator.md")
 	require.NoError(t, err)
 
 	_, example, found := strings.Cut(string(page), "```yaml\nimages:\n")
