@@ -31,15 +31,7 @@ func CountRequests(t *testing.T) []RequestCount {
 	var counts []RequestCount
 
 	count := func(method string, reads, writes, watches int) {
-		r, w, o := c.Take()
-		counts = append(counts, RequestCount{
-			Method:  method,
-			Reads:   r,
-			Writes:  w,
-			Watches: o,
-			Budget:  [3]int{reads, writes, watches},
-			Total:   reads + writes + watches,
-		})
+		counts = append(counts, c.countFor(method, reads, writes, watches))
 	}
 
 	first := s.NewMachine("zone-a", ImportedRoot)
@@ -84,6 +76,20 @@ func CountRequests(t *testing.T) []RequestCount {
 	s.RequireNothingLeft(t)
 
 	return append(counts, lifeOf(counts[begun:]))
+}
+
+// countFor returns the requests since the last one, with their budget.
+func (c *Counter) countFor(method string, reads, writes, watches int) RequestCount {
+	r, w, o := c.Take()
+
+	return RequestCount{
+		Method:  method,
+		Reads:   r,
+		Writes:  w,
+		Watches: o,
+		Budget:  [3]int{reads, writes, watches},
+		Total:   reads + writes + watches,
+	}
 }
 
 // lifeOf adds up the requests and budgets of a machine's methods, each called once. The total of
