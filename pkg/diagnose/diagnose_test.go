@@ -364,8 +364,8 @@ func TestNoCause(t *testing.T) {
 	}
 }
 
-// TestPrecedence verifies which one of several causes is returned.
-func TestPrecedence(t *testing.T) {
+// TestCause_Precedence verifies which one of several causes is returned.
+func TestCause_Precedence(t *testing.T) {
 	t.Parallel()
 
 	e := unschedulable("0/3 nodes are available: 3 Insufficient cpu.", ago(time.Hour))

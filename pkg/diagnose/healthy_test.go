@@ -12,9 +12,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/diagnose"
 )
 
-// TestHealthyTimelines goes through the observed states of healthy machines. None is a failure,
-// however long it lasts.
-func TestHealthyTimelines(t *testing.T) {
+// TestCause_HealthyTimelines goes through the observed states of healthy machines. None of them is a
+// failure, however long it lasts.
+func TestCause_HealthyTimelines(t *testing.T) {
 	t.Parallel()
 
 	long := ago(time.Hour)

@@ -57,7 +57,7 @@ func TestPlaceOf(t *testing.T) {
 	require.Equal(t, diagnose.Topology{}, diagnose.TopologyOf(newVM("Stopped")))
 }
 
-func TestVacant(t *testing.T) {
+func TestUnoccupiedRemedy(t *testing.T) {
 	t.Parallel()
 
 	wanted, there := diagnose.Topology{Region: "local", Zone: "zone-q"}, []diagnose.Topology{{"local", "zone-b"}, {"local", "zone-a"}, {"local", "zone-a"}, {"far", "zone-q"}}

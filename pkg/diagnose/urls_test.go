@@ -9,8 +9,8 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
-// TestCredentialsInURLs tests URLs as users write them and as components quote them.
-func TestCredentialsInURLs(t *testing.T) {
+// TestReplaceURLs_Credentials tests URLs as users write them and as components quote them.
+func TestReplaceURLs_Credentials(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct{ says, want string }{
@@ -64,8 +64,9 @@ func TestCredentialsInURLs(t *testing.T) {
 	}
 }
 
-// TestHostileURLs would take minutes if the time were quadratic in the length.
-func TestHostileURLs(t *testing.T) {
+// TestReplaceURLs_Hostile passes long inputs that would take minutes if the time were quadratic in the
+// length.
+func TestReplaceURLs_Hostile(t *testing.T) {
 	t.Parallel()
 
 	const length = 1 << 17
@@ -80,9 +81,9 @@ func TestHostileURLs(t *testing.T) {
 	}
 }
 
-// TestNamesAreNoWords tests URLs and names that contain the words
-// by which causes are identified.
-func TestNamesAreNoWords(t *testing.T) {
+// TestCause_KeywordsInNames tests URLs and names that contain the keywords by which causes are
+// identified.
+func TestCause_KeywordsInNames(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct{ says, want string }{

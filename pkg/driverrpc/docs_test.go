@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDocsShowTheExample compares the client in docs/grpc.md with the compiled one.
-func TestDocsShowTheExample(t *testing.T) {
+// TestNewClient_DocsExample compares the client in docs/grpc.md with the compiled one.
+func TestNewClient_DocsExample(t *testing.T) {
 	t.Parallel()
 
 	page, err := os.ReadFile("../../docs/grpc.md")

@@ -134,9 +134,9 @@ func connect(t *testing.T, d driver.Driver) *driverrpc.Client {
 	return dial(t, socket)
 }
 
-// TestRequestsArrive compares requests as sent and as received, with objects as an API server
+// TestClient_Requests compares requests as sent and as received, with objects as an API server
 // returns them, and as the safety controller constructs them.
-func TestRequestsArrive(t *testing.T) {
+func TestClient_Requests(t *testing.T) {
 	t.Parallel()
 
 	machine := &v1alpha1.Machine{

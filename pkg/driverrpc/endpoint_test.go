@@ -51,7 +51,7 @@ func abandon(t *testing.T, path string) {
 	require.NoError(t, listener.Close())
 }
 
-func TestSockets(t *testing.T) {
+func TestListen_Sockets(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {

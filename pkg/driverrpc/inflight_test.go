@@ -74,8 +74,9 @@ func TestReadsAreLimited(t *testing.T) {
 	})
 }
 
-// TestBytesInFlightAreLimited has a client keep large requests waiting.
-func TestBytesInFlightAreLimited(t *testing.T) {
+// TestInFlightLimiter_BytesPerClient requires a client with many pending large requests not to block
+// other clients.
+func TestInFlightLimiter_BytesPerClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l, large := newInFlightLimiter(), &stats.InPayload{Length: maxRequest}

@@ -25,9 +25,9 @@ func as(ctx context.Context, client string) context.Context {
 	return peer.NewContext(ctx, &peer.Peer{AuthInfo: info})
 }
 
-// TestConcurrencyIsShared has one client use all calls of its share, and keep them running while
-// others call.
-func TestConcurrencyIsShared(t *testing.T) {
+// TestLimitConcurrency_ClientShare has one client use all calls of its share and keep them running
+// while others call.
+func TestLimitConcurrency_ClientShare(t *testing.T) {
 	t.Parallel()
 
 	const maxCalls = 4

@@ -20,8 +20,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
 )
 
-// TestNilRequests calls every method with nil: the driver receives an empty request.
-func TestNilRequests(t *testing.T) {
+// TestClient_NilRequests calls every method with nil: the driver receives an empty request.
+func TestClient_NilRequests(t *testing.T) {
 	t.Parallel()
 
 	d := respondWith(nil, true)
@@ -43,9 +43,9 @@ func TestNilRequests(t *testing.T) {
 	}
 }
 
-// TestNilResponses has every method of a driver return neither a response nor an error. The client
+// TestClient_NilResponses has every method of a driver return neither a response nor an error. The client
 // returns a response or an error, since machine-controller-manager dereferences the response.
-func TestNilResponses(t *testing.T) {
+func TestClient_NilResponses(t *testing.T) {
 	t.Parallel()
 
 	const incomplete = " returned a success without a provider ID and a node name"
@@ -77,9 +77,9 @@ func TestNilResponses(t *testing.T) {
 	}
 }
 
-// TestMalformedRequests sends requests whose JSON cannot be decoded. The error has no MachineError,
-// since the driver has not seen the request, and it contains nothing of the request.
-func TestMalformedRequests(t *testing.T) {
+// TestServer_MalformedRequests sends requests whose JSON cannot be decoded. The error has no
+// MachineError, since the driver has not seen the request, and it contains no part of the request.
+func TestServer_MalformedRequests(t *testing.T) {
 	t.Parallel()
 
 	d, socket := respondWith(nil, true), socketOf(t)
@@ -119,9 +119,9 @@ func TestMalformedRequests(t *testing.T) {
 	}
 }
 
-// TestRequestsThatCannotBeEncoded calls every method that has a class, with one whose providerSpec
-// is no JSON.
-func TestRequestsThatCannotBeEncoded(t *testing.T) {
+// TestClient_UnencodableRequests calls every method that has a class with a providerSpec that is not
+// JSON.
+func TestClient_UnencodableRequests(t *testing.T) {
 	t.Parallel()
 
 	d := respondWith(nil, true)

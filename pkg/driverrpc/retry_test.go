@@ -71,10 +71,10 @@ func TestAnotherServerListens(t *testing.T) {
 	}
 }
 
-// TestRequestsThatAreTooLarge verifies that a request that is too large does not
-// look like a zone without capacity, which gRPC's ResourceExhausted would mean. The
-// driver would respond to each request.
-func TestRequestsThatAreTooLarge(t *testing.T) {
+// TestClient_TooLargeRequests verifies that a request that is too large is not reported as exhausted
+// capacity, which gRPC's ResourceExhausted would mean to machine-controller-manager. The driver would
+// accept each request.
+func TestClient_TooLargeRequests(t *testing.T) {
 	t.Parallel()
 
 	client := connect(t, &scripted{create: func(context.Context) (*driver.CreateMachineResponse, error) {
@@ -96,8 +96,8 @@ func TestRequestsThatAreTooLarge(t *testing.T) {
 	require.ErrorContains(t, err, "3145728", "the error names the limit")
 }
 
-// TestPanics verifies that a panic ends no other call, and checks its error.
-func TestPanics(t *testing.T) {
+// TestRecoverPanics verifies that a panic does not end other calls, and checks its error.
+func TestRecoverPanics(t *testing.T) {
 	t.Parallel()
 
 	d := respondWith(nil, true)
@@ -114,8 +114,8 @@ func TestPanics(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestRestartIsTransparent stops a server during a call, and starts the next one.
-func TestRestartIsTransparent(t *testing.T) {
+// TestRetryLost_ServerRestart stops a server during a call, and starts the next one.
+func TestRetryLost_ServerRestart(t *testing.T) {
 	t.Parallel()
 
 	socket, begun := socketOf(t), make(chan struct{})
@@ -144,8 +144,8 @@ func TestRestartIsTransparent(t *testing.T) {
 	require.Equal(t, "p", got.resp.(*driver.CreateMachineResponse).ProviderID)
 }
 
-// TestAttemptsAreLimited sends a call to a driver that closes the connection on every call.
-func TestAttemptsAreLimited(t *testing.T) {
+// TestRetryLost_LimitsAttempts sends a call to a driver that closes the connection on every call.
+func TestRetryLost_LimitsAttempts(t *testing.T) {
 	t.Parallel()
 
 	var (
@@ -255,8 +255,8 @@ func callsAt(t *testing.T, registry *prometheus.Registry) int {
 	return 0
 }
 
-// TestHealth checks the health as kubelet and load balancers do, including while the server stops.
-func TestHealth(t *testing.T) {
+// TestServer_Health checks the health as kubelet and load balancers do, including while the server stops.
+func TestServer_Health(t *testing.T) {
 	t.Parallel()
 
 	socket := socketOf(t)

@@ -77,10 +77,10 @@ func when[T any](ok bool, value *T) *T {
 	return value
 }
 
-// TestResponsesArrive compares the results of a driver with those of its client: for each method
-// and each machine code, with and without a response. Results that machine-controller-manager
-// cannot handle do not arrive (TestInvalidResponses).
-func TestResponsesArrive(t *testing.T) {
+// TestClient_Responses compares the results of a driver with those of its client: for each method and
+// each machine code, with and without a response. Results that machine-controller-manager cannot
+// handle are replaced (TestInvalidResponses).
+func TestClient_Responses(t *testing.T) {
 	t.Parallel()
 
 	texts := []string{
@@ -114,9 +114,9 @@ func TestResponsesArrive(t *testing.T) {
 	}
 }
 
-// TestErrorsWithoutMachineCode has drivers return errors that machine-controller-manager cannot
+// TestToGRPC_WithoutMachineCode has drivers return errors that machine-controller-manager cannot
 // parse.
-func TestErrorsWithoutMachineCode(t *testing.T) {
+func TestToGRPC_WithoutMachineCode(t *testing.T) {
 	t.Parallel()
 
 	for name, tc := range map[string]struct {

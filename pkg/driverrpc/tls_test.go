@@ -76,9 +76,9 @@ func callTLS(t *testing.T, endpoint string, files driverrpc.Files, serverName st
 	return err
 }
 
-// TestMutualTLS verifies which clients a server over TCP accepts, and
+// TestServerCredentials_MutualTLS verifies which clients a server over TCP accepts, and
 // which servers a client accepts.
-func TestMutualTLS(t *testing.T) {
+func TestServerCredentials_MutualTLS(t *testing.T) {
 	t.Parallel()
 
 	ours, theirs := certificates.NewAuthority(t), certificates.NewAuthority(t)
@@ -136,9 +136,9 @@ func TestMutualTLS(t *testing.T) {
 	require.ErrorContains(t, err, "empty name", "it would match every certificate without a common name")
 }
 
-// TestCertificatesRotate replaces all certificates and the authority of a
+// TestReloading_RotatedCertificates replaces all certificates and the authority of a
 // running server and a running client.
-func TestCertificatesRotate(t *testing.T) {
+func TestReloading_RotatedCertificates(t *testing.T) {
 	t.Parallel()
 
 	before, after := certificates.NewAuthority(t), certificates.NewAuthority(t)

@@ -34,7 +34,7 @@ func selected(ago time.Duration) func(*v1alpha1.Machine) {
 	}
 }
 
-func TestDeadline(t *testing.T) {
+func TestPlan_Deadline(t *testing.T) {
 	t.Parallel()
 
 	const minute = time.Minute

@@ -47,7 +47,7 @@ func TestWatchesFollowClasses(t *testing.T) {
 	r.requireWatches(t, "a/2", "d/1")
 }
 
-func TestRequestsWithoutAccessAreIgnored(t *testing.T) {
+func TestObserve_WithoutAccess(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t)
@@ -90,9 +90,9 @@ func TestStepsArePerformed(t *testing.T) {
 	requireOutcomes(t, r, map[string]float64{"migrated": 1, "replaced": 1, "powered-off": 0, "cancelled": 0})
 }
 
-// TestFailuresAreReported lets the provider cluster reject a migration, and
+// TestController_ReportsFailures lets the provider cluster reject a migration, and
 // shows that stale evacuations are ignored.
-func TestFailuresAreReported(t *testing.T) {
+func TestController_ReportsFailures(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t, "m", "n")
@@ -239,8 +239,9 @@ func TestEvacuate_WaitAfterRejections(t *testing.T) {
 	r.await(t, "m Normal EvacuationWaiting: Waiting to evacuate the machine from provider node host: MachineSet pool already has 1 Machine(s) being deleted or migrated")
 }
 
-// TestOnlyMigrationsAreRejected lets a provider cluster reject another request for hours.
-func TestOnlyMigrationsAreRejected(t *testing.T) {
+// TestController_OtherRequestRejected lets a provider cluster reject another request than a migration:
+// the driver still migrates the machine later.
+func TestController_OtherRequestRejected(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t, "m")
@@ -279,9 +280,9 @@ func TestNewCredentialsResetRejections(t *testing.T) {
 	r.await(t, "m Normal EvacuationMigrating: Live-migrating the machine away from provider node host: it has waited longer than 1h0m0s")
 }
 
-// TestDeadlineWithoutRequestTime evacuates a machine of an unhealthy pool on a KubeVirt before 1.7,
+// TestController_DeadlineWithoutRequestTime evacuates a machine of an unhealthy pool on a KubeVirt before 1.7,
 // which does not record when an evacuation was requested.
-func TestDeadlineWithoutRequestTime(t *testing.T) {
+func TestController_DeadlineWithoutRequestTime(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t, "m", "n")
@@ -331,9 +332,9 @@ func TestLongestWaitMetric(t *testing.T) {
 	requireLongestWait(t, r, 0)
 }
 
-// TestControlClusterUnavailable shows that evacuations stop while the control cluster
+// TestController_ControlClusterUnavailable shows that evacuations stop while the control cluster
 // is unavailable, and continue afterwards.
-func TestControlClusterUnavailable(t *testing.T) {
+func TestController_ControlClusterUnavailable(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t, "m")

@@ -315,7 +315,7 @@ func requireSteps(t *testing.T, want []string, steps []step, reason string) {
 	}
 }
 
-func TestMaxPerDeployment(t *testing.T) {
+func TestPlan_MaxPerDeployment(t *testing.T) {
 	t.Parallel()
 
 	two := limits
@@ -328,9 +328,9 @@ func TestMaxPerDeployment(t *testing.T) {
 	requireSteps(t, []string{"a Replace", "b Wait 1 of 3 other Machines"}, plan(start, two, in.fleet(), in.list, nil), "one is missing already")
 }
 
-// TestPoolsAreIndependent shows that MachineSets of one MachineDeployment
+// TestPlan_IndependentPools shows that MachineSets of one MachineDeployment
 // form one pool, and other MachineSets do not.
-func TestPoolsAreIndependent(t *testing.T) {
+func TestPlan_IndependentPools(t *testing.T) {
 	t.Parallel()
 
 	setOf := func(uid types.UID, deployment string) v1alpha1.MachineSet {

@@ -94,9 +94,9 @@ func newMigrationQueue(machines, parallel int) (*migrationQueue, *fleet) {
 	return q, in.fleet()
 }
 
-// TestQueuedMigrations drains a node of 60 machines. KubeVirt migrates two at a time, so that the
+// TestPlan_QueuedMigrations drains a node of 60 machines. KubeVirt migrates two at a time, so that the
 // last one waits for 87 minutes.
-func TestQueuedMigrations(t *testing.T) {
+func TestPlan_QueuedMigrations(t *testing.T) {
 	t.Parallel()
 
 	const machines = 60
@@ -118,9 +118,9 @@ func TestQueuedMigrations(t *testing.T) {
 	}
 }
 
-// TestQueueOfOthers drains a node while KubeVirt runs only foreign migrations. Those that KubeVirt
-// itself creates have precedence since KubeVirt 1.9.
-func TestQueueOfOthers(t *testing.T) {
+// TestPlan_ForeignQueue drains a node while KubeVirt runs only foreign migrations. Since KubeVirt 1.9,
+// migrations that KubeVirt itself creates have precedence.
+func TestPlan_ForeignQueue(t *testing.T) {
 	t.Parallel()
 
 	for created, want := range map[time.Duration]string{
@@ -132,9 +132,9 @@ func TestQueueOfOthers(t *testing.T) {
 	}
 }
 
-// TestForeignMigration drains a node from which others already migrate the machine. The driver cannot
-// cancel that.
-func TestForeignMigration(t *testing.T) {
+// TestPlan_ForeignMigration drains a node from which another client already migrates the machine. The
+// driver cannot cancel that.
+func TestPlan_ForeignMigration(t *testing.T) {
 	t.Parallel()
 
 	for since, want := range map[time.Duration]string{
@@ -149,9 +149,9 @@ func TestForeignMigration(t *testing.T) {
 	requireSteps(t, []string{"a Replacing"}, plan(start, limits, in.fleet(), in.list, nil), "it sends no request")
 }
 
-// TestStalledQueue drains a node while KubeVirt's queue is
+// TestPlan_StalledQueue drains a node while KubeVirt's queue is
 // stalled, from the beginning or after a while.
-func TestStalledQueue(t *testing.T) {
+func TestPlan_StalledQueue(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {

@@ -118,8 +118,8 @@ func TestAdopt_Foreign(t *testing.T) {
 	require.Empty(t, m.states.state(refOf(clients, "golden-1")), "it is not ready")
 }
 
-// TestRefusedClaimsAreRetried shows images whose claim exceeds a quota, and images that only look similar.
-func TestRefusedClaimsAreRetried(t *testing.T) {
+// TestRetryRefused tests images whose claim exceeds a quota, and images that only look similar.
+func TestRetryRefused(t *testing.T) {
 	t.Parallel()
 
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

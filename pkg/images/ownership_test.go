@@ -155,8 +155,8 @@ func TestOwnImage(t *testing.T) {
 	}
 }
 
-// TestDifferencesInShort keeps a DataVolume that differs in much from filling the error.
-func TestDifferencesInShort(t *testing.T) {
+// TestShortList bounds the list of differences of a DataVolume in an error.
+func TestShortList(t *testing.T) {
 	t.Parallel()
 
 	require.Equal(t, "a, b", shortList([]string{"a", "b"}))

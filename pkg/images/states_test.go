@@ -44,7 +44,7 @@ func TestWhoHoldsAnImage(t *testing.T) {
 	alone()
 }
 
-func TestWhatIsForgotten(t *testing.T) {
+func TestStates_Eviction(t *testing.T) {
 	t.Parallel()
 
 	i := newStates()

@@ -137,7 +137,7 @@ func requireSilent(t *testing.T, err error) {
 	}
 }
 
-func TestHostileKubeconfigs(t *testing.T) {
+func TestRESTConfig_Hostile(t *testing.T) {
 	t.Parallel()
 
 	files, err := filepath.Glob("testdata/hostile/*.yaml")
@@ -189,7 +189,7 @@ func requireKubeconfigFields(t *testing.T, err error) {
 	}
 }
 
-// TestTraps verifies that the traps work.
+// TestTraps verifies that the traps detect connections and reads.
 func TestTraps(t *testing.T) {
 	t.Parallel()
 
@@ -212,8 +212,8 @@ func TestTraps(t *testing.T) {
 	require.NoError(t, errors.Join(reader.Close(), writer.Close()))
 }
 
-// TestHugeKubeconfigs tests kubeconfigs that are too large to be kept as files.
-func TestHugeKubeconfigs(t *testing.T) {
+// TestRESTConfig_Huge tests kubeconfigs that are too large to be kept as files.
+func TestRESTConfig_Huge(t *testing.T) {
 	t.Parallel()
 
 	valid := string(config(t, func(_, _, _ object) {}))
@@ -252,9 +252,9 @@ func TestHugeKubeconfigs(t *testing.T) {
 	}
 }
 
-// TestBombsDoNotExpand measures the memory for reading them. It runs alone, because the memory of
-// other tests would count.
-func TestBombsDoNotExpand(t *testing.T) { //nolint:paralleltest // see above
+// TestRESTConfig_BombsDoNotExpand measures the memory for reading YAML bombs. It runs alone, because
+// the memory of other tests would count.
+func TestRESTConfig_BombsDoNotExpand(t *testing.T) { //nolint:paralleltest // see above
 	const mebibytes = 1 << 20
 
 	text := "a: &a " + strings.Repeat("x", 100<<10) + "\nb: [" + strings.Repeat("*a,", 40<<10) + "*a]\n"
@@ -271,9 +271,9 @@ func TestBombsDoNotExpand(t *testing.T) { //nolint:paralleltest // see above
 	}
 }
 
-// TestHugeKubeconfigsAreNotRead measures the memory for refusing them, which does not depend on
+// TestRESTConfig_HugeIsNotRead requires the memory for refusing huge kubeconfigs not to depend on
 // their size. It runs alone, because the memory of other tests would count.
-func TestHugeKubeconfigsAreNotRead(t *testing.T) { //nolint:paralleltest // see above
+func TestRESTConfig_HugeIsNotRead(t *testing.T) { //nolint:paralleltest // see above
 	const mebibytes = 1 << 20
 
 	raw := []byte(strings.Repeat("[", 64*mebibytes))
@@ -289,8 +289,8 @@ func TestHugeKubeconfigsAreNotRead(t *testing.T) { //nolint:paralleltest // see 
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(mebibytes), "it is not even copied")
 }
 
-// TestAmpersandsInWords verifies that they are not taken for anchors.
-func TestAmpersandsInWords(t *testing.T) {
+// TestHasAnchor_AmpersandsInWords verifies that ampersands within words are not taken for anchors.
+func TestHasAnchor_AmpersandsInWords(t *testing.T) {
 	t.Parallel()
 
 	_, _, err := kubeconfig.RESTConfig([]byte("# R&D, Q & A\n" + string(config(t, func(_, user, _ object) {

@@ -124,7 +124,7 @@ func TestErrorsNeverQuoteTheKubeconfig(t *testing.T) {
 	}
 }
 
-func TestCacheKeepsClientsByContent(t *testing.T) {
+func TestRESTConfig_CachedByContent(t *testing.T) {
 	t.Parallel()
 
 	cache := providerapi.NewCache(providerapi.Options{QPS: 1, Burst: 1})
@@ -181,8 +181,8 @@ func FuzzRESTConfig(f *testing.F) {
 	})
 }
 
-// TestPublicCAs requires the certificates of public CAs in the programs: the container image has no
-// other. They can be set only once.
+// TestPublicCAs requires the programs to contain the certificates of public CAs, since the container
+// image has none. They can be set only once.
 func TestPublicCAs(t *testing.T) {
 	t.Parallel()
 

@@ -13,8 +13,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// TestRequestsCarryTheRecord requires the recorded address in every call on an existing machine.
-func TestRequestsCarryTheRecord(t *testing.T) {
+// TestMachinePlugin_PassesRecordedAddress requires the recorded address in every call on an existing machine.
+func TestMachinePlugin_PassesRecordedAddress(t *testing.T) {
 	t.Parallel()
 
 	r, spied := validRequest(), &recorder{}
@@ -41,9 +41,9 @@ func TestRequestsCarryTheRecord(t *testing.T) {
 	require.True(t, spied.remove.HasProviderID)
 }
 
-// TestMovedMachineReturnsItsAddress requires the new address in the response, for the caller to record
-// before the VirtualMachine is deleted.
-func TestMovedMachineReturnsItsAddress(t *testing.T) {
+// TestDeleteMachine_MovedMachine requires the new address in the response, so that the caller records
+// it before the VirtualMachine is deleted.
+func TestDeleteMachine_MovedMachine(t *testing.T) {
 	t.Parallel()
 
 	r := validRequest()
@@ -53,8 +53,8 @@ func TestMovedMachineReturnsItsAddress(t *testing.T) {
 	require.Equal(t, &driver.DeleteMachineResponse{LastKnownState: machine.Address.Encode()}, resp)
 }
 
-// TestLongServerIsNotRecorded omits a record that could not be decoded later.
-func TestLongServerIsNotRecorded(t *testing.T) {
+// TestCreateMachine_LongServer omits a record that could not be decoded later.
+func TestCreateMachine_LongServer(t *testing.T) {
 	t.Parallel()
 
 	long := *machine
@@ -104,9 +104,9 @@ func TestMissingMachinesAreCounted(t *testing.T) {
 	require.Zero(t, missing())
 }
 
-// TestAbandonedWithoutCredentials passes a Machine on that an operator has abandoned, although the
+// TestIsAbandoned_WithoutCredentials passes an abandoned Machine to the PluginSPI even if the
 // credentials of its class are missing or refused: the PluginSPI then deletes nothing.
-func TestAbandonedWithoutCredentials(t *testing.T) {
+func TestIsAbandoned_WithoutCredentials(t *testing.T) {
 	t.Parallel()
 
 	const ok, bad = codes.OK, codes.InvalidArgument

@@ -41,8 +41,8 @@ func (r *classRecorder) ListMachines(ctx context.Context, in *spi.ListMachinesIn
 	return r.recorder.ListMachines(ctx, in)
 }
 
-// TestClassOfARequest requires the calls on which golden images depend to carry the MachineClass.
-func TestClassOfARequest(t *testing.T) {
+// TestMachinePlugin_PassesMachineClass requires the calls on which golden images depend to carry the MachineClass.
+func TestMachinePlugin_PassesMachineClass(t *testing.T) {
 	t.Parallel()
 
 	for _, method := range []string{"CreateMachine", "DeleteMachine", "ListMachines"} {
@@ -65,9 +65,9 @@ func TestClassOfARequest(t *testing.T) {
 	}
 }
 
-// TestClassWithoutAnImage deletes and lists machines of a MachineClass whose image cannot be decoded any
-// more.
-func TestClassWithoutAnImage(t *testing.T) {
+// TestMachinePlugin_UndecodableImage deletes and lists machines of a MachineClass whose image can no
+// longer be decoded.
+func TestMachinePlugin_UndecodableImage(t *testing.T) {
 	t.Parallel()
 
 	req, recorded := validRequest(), &classRecorder{image: &goldenimage.Source{}}

@@ -177,8 +177,8 @@ func TestExplainCreates(t *testing.T) {
 	require.Nil(t, made.asked.Create, "it is on its way out")
 }
 
-// TestYoungCause has a cause within its grace period.
-func TestYoungCause(t *testing.T) {
+// TestReportable_GracePeriod tests a cause within its grace period.
+func TestReportable_GracePeriod(t *testing.T) {
 	t.Parallel()
 
 	now := time.Now()

@@ -116,7 +116,7 @@ func TestCallsAreCounted(t *testing.T) {
 	}
 }
 
-func TestVolumeIDsAreCounted(t *testing.T) { // As above.
+func TestGetVolumeIDs_Metrics(t *testing.T) { // As above.
 	p := newPlugin(&recorder{})
 
 	require.Equal(t, map[string]float64{answered + "get_volume_ids kubevirt": 1}, added(t, p, func() {
@@ -156,7 +156,7 @@ func TestCallsThatHangAreCounted(t *testing.T) { // As above.
 	require.Equal(t, want, added(t, p, func() { require.Error(t, calls()["DeleteMachine"](byClient, p, r)) }))
 }
 
-func TestRequestsAreCounted(t *testing.T) { // As above.
+func TestCountRequest(t *testing.T) { // As above.
 	const requests, failures, durations = "mcm_cloud_api_requests_total", "mcm_cloud_api_requests_failed_total", "mcm_cloud_api_api_request_duration_seconds"
 
 	p := newPlugin(&recorder{})
@@ -177,9 +177,9 @@ var registerByDefault = sync.OnceValue(func() error {
 	return newPlugin(&recorder{}).RegisterMetrics(prometheus.DefaultRegisterer)
 })
 
-// TestSharedMetricsAreThereAlready is the sidecar's case: machine-controller-manager's library has
-// registered its own.
-func TestSharedMetricsAreThereAlready(t *testing.T) {
+// TestRegisterMetrics_AlreadyRegistered registers metrics where machine-controller-manager's library
+// has registered its own, as in the sidecar.
+func TestRegisterMetrics_AlreadyRegistered(t *testing.T) {
 	t.Parallel()
 
 	registry := prometheus.NewRegistry()
@@ -199,7 +199,7 @@ func (l *look) GetMachineStatus(context.Context, *spi.ObserveMachineInput) (*spi
 	return &spi.Machine{Name: "m", Reached: l.reached}, l.err
 }
 
-func TestPhasesOfAMachine(t *testing.T) {
+func TestPhaseDurations(t *testing.T) {
 	t.Parallel()
 
 	const (

@@ -149,8 +149,9 @@ func codeOf(t *testing.T, err error) codes.Code {
 	return got.Code()
 }
 
-// TestRequests feeds every method with requests that lack or falsify something.
-func TestRequests(t *testing.T) {
+// TestMachinePlugin_InvalidRequests calls every method with requests in which something is missing or
+// wrong.
+func TestMachinePlugin_InvalidRequests(t *testing.T) {
 	t.Parallel()
 
 	const ok, bad, none = codes.OK, codes.InvalidArgument, codes.NotFound
@@ -208,7 +209,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-func TestEmptyRequests(t *testing.T) {
+func TestMachinePlugin_EmptyRequests(t *testing.T) {
 	t.Parallel()
 
 	p := newPlugin(&recorder{})

@@ -23,8 +23,8 @@ func (d kubeconfigs) For(cluster string) ([]byte, error) {
 	return nil, errors.New("nothing for " + cluster)
 }
 
-// TestServerSideCredentials calls every method of a driver with server-side kubeconfigs.
-func TestServerSideCredentials(t *testing.T) {
+// TestMachinePlugin_ServerSideCredentials calls every method of a driver with server-side kubeconfigs.
+func TestMachinePlugin_ServerSideCredentials(t *testing.T) {
 	t.Parallel()
 
 	const ok, bad, missing = codes.OK, codes.InvalidArgument, codes.FailedPrecondition

@@ -63,9 +63,9 @@ func TestStatusFrom(t *testing.T) {
 	require.NoError(t, statusFrom(nil, machineclass.KubeconfigSource{}))
 }
 
-// TestTextsEndWithTheRemedy goes through everything that a Machine shows, with words that are far
-// longer than the text may be.
-func TestTextsEndWithTheRemedy(t *testing.T) {
+// TestStatusFrom_EndsWithRemedy requires every text that a Machine shows to end with the remedy, even
+// if the quoted message is far longer than the text may be.
+func TestStatusFrom_EndsWithRemedy(t *testing.T) {
 	t.Parallel()
 
 	used := machineclass.KubeconfigSource{Place: "Secret shoot/cloudprovider, key kubeconfig"}
@@ -105,9 +105,9 @@ func textOf(t *testing.T, err error, used machineclass.KubeconfigSource) string 
 	return got.Message()
 }
 
-// TestKubeconfigFaultsNameTheSecret has faults below this package, which know nothing of the
-// Secret.
-func TestKubeconfigFaultsNameTheSecret(t *testing.T) {
+// TestStatusFrom_KubeconfigError requires errors of lower layers, which do not know the Secret, to
+// name it.
+func TestStatusFrom_KubeconfigError(t *testing.T) {
 	t.Parallel()
 
 	used := machineclass.KubeconfigSource{Place: "Secret shoot/cloudprovider, key kubeconfig"}
@@ -141,7 +141,7 @@ func TestKubeconfigFaultsNameTheSecret(t *testing.T) {
 // leading is the beginning of every text.
 var leading = regexp.MustCompile(`^([A-Z][a-z]+)+: `)
 
-func TestDiagnosesKeepTheirTokens(t *testing.T) {
+func TestStatusFrom_KeepsReason(t *testing.T) {
 	t.Parallel()
 
 	vm := &kubevirtv1.VirtualMachine{}
@@ -162,10 +162,9 @@ func TestDiagnosesKeepTheirTokens(t *testing.T) {
 	}
 }
 
-// TestAChangedCodeReachesTheMachine goes through all pairs of causes with different codes, with the
-// same words of the component that refuses: machine-controller-manager must write the second to a
-// Machine that has the first.
-func TestAChangedCodeReachesTheMachine(t *testing.T) {
+// TestStatusFrom_ChangedCode goes through all pairs of causes with different codes but the same
+// message: machine-controller-manager must write the second to a Machine that has the first.
+func TestStatusFrom_ChangedCode(t *testing.T) {
 	t.Parallel()
 
 	words := strings.Repeat("the words of the component that refuses ", 8)

@@ -76,8 +76,8 @@ func TestDefaultRemedies_Troubleshooting(t *testing.T) {
 	}
 }
 
-// TestReasons_CodesInDocs writes the codes into the tables of tokens: each token of the code has one row.
-func TestReasons_CodesInDocs(t *testing.T) {
+// TestMeaningOf_CodesInDocs writes the codes into the tables of reasons: each reason has one row.
+func TestMeaningOf_CodesInDocs(t *testing.T) {
 	t.Parallel()
 
 	codes := map[string]string{

@@ -161,8 +161,8 @@ func TestRecordingFails(t *testing.T) {
 	require.Equal(t, here.Encode(), r.recorded(t))
 }
 
-// TestMachineIsGone verifies that a Machine that is gone is not a failure.
-func TestMachineIsGone(t *testing.T) {
+// TestRecorder_DeletedMachine verifies that a deleted Machine does not count as a failure.
+func TestRecorder_DeletedMachine(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t, "")
@@ -176,8 +176,8 @@ func TestMachineIsGone(t *testing.T) {
 	require.Len(t, r.control.Actions(), writes, "it is not tried again")
 }
 
-// TestForeignStateIsLeft verifies that the state of another kind of driver is passed on.
-func TestForeignStateIsLeft(t *testing.T) {
+// TestRecorder_ForeignState verifies that the state of another driver is passed on unchanged.
+func TestRecorder_ForeignState(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t, "")
@@ -269,8 +269,9 @@ func (r *rig) runOn(t *testing.T, ofClass string, seen spi.Address) {
 	<-done
 }
 
-// TestOneMachineKeepsNoOthers has the control cluster refuse to write one of two Machines.
-func TestOneMachineKeepsNoOthers(t *testing.T) {
+// TestListed_OneWriteRefused has the control cluster refuse to write one of two Machines: the other
+// one is written.
+func TestListed_OneWriteRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, "")
@@ -311,9 +312,9 @@ func TestCompare_SecondPage(t *testing.T) {
 	})
 }
 
-// TestNothingIsReadWithoutAListing verifies that a process that is not the leader sends no
+// TestListed_NotCalled verifies that a process that is not the leader sends no
 // requests, and that the leader does not list all Machines constantly.
-func TestNothingIsReadWithoutAListing(t *testing.T) {
+func TestListed_NotCalled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, "")

@@ -85,9 +85,9 @@ func at(t *testing.T, value any, path ...any) any {
 	return value
 }
 
-// TestWorkerConfig requires the effect of every option of the guide to the predecessor's extension
-// on the VirtualMachine.
-func TestWorkerConfig(t *testing.T) {
+// TestDecodeCreateMachine_WorkerConfig requires every option of the predecessor's guide to have its
+// effect on the VirtualMachine.
+func TestDecodeCreateMachine_WorkerConfig(t *testing.T) {
 	t.Parallel()
 
 	instance := []any{"spec", "template", "spec"}
@@ -191,8 +191,8 @@ func TestWorkerConfig(t *testing.T) {
 	}
 }
 
-// TestWorkerConfigBounds requires the bounds of the guide.
-func TestWorkerConfigBounds(t *testing.T) {
+// TestDecodeCreateMachine_WorkerConfigBounds requires the bounds of the guide.
+func TestDecodeCreateMachine_WorkerConfigBounds(t *testing.T) {
 	t.Parallel()
 
 	for name, fields := range map[string]string{

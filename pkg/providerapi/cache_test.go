@@ -47,9 +47,9 @@ func slowly(i int) []byte {
 	return fmt.Appendf(nil, "a%d: [%s]", i, strings.Repeat("{a: b},", size/len("{a: b},")))
 }
 
-// TestRefusalsAreRemembered requests clients repeatedly, as
+// TestCache_RemembersRefusals requests clients repeatedly, as
 // machine-controller-manager does every few seconds.
-func TestRefusalsAreRemembered(t *testing.T) {
+func TestCache_RemembersRefusals(t *testing.T) {
 	t.Parallel()
 
 	const times = 20

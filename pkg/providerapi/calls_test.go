@@ -164,9 +164,9 @@ func TestFailedCalls(t *testing.T) {
 	}
 }
 
-// TestQuotaIsNoFailure has a server refuse requests because of a quota, for another reason, and
-// with a long message.
-func TestQuotaIsNoFailure(t *testing.T) {
+// TestExceedsQuota has a server refuse requests because of a quota, which is not a failure, for
+// another reason, and with a long message.
+func TestExceedsQuota(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -251,7 +251,7 @@ func TestCallsWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-func TestUnreachableServers(t *testing.T) {
+func TestClients_UnreachableServers(t *testing.T) {
 	t.Parallel()
 
 	server := httptest.NewTLSServer(http.NotFoundHandler())

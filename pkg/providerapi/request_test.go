@@ -27,7 +27,7 @@ func answered(code int32, message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: message}}
 }
 
-func TestSentinelOf(t *testing.T) {
+func TestKindOf(t *testing.T) {
 	t.Parallel()
 
 	vms := schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachines"}
@@ -63,8 +63,8 @@ func TestSentinelOf(t *testing.T) {
 	}
 }
 
-// TestRequestRetries runs in a synctest bubble with a fake clock.
-func TestRequestRetries(t *testing.T) {
+// TestRepeat runs in a synctest bubble with a fake clock.
+func TestRepeat(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -106,7 +106,7 @@ func quotaRace() error {
 	return err
 }
 
-func TestRequestDoesNotRetryAnAnswer(t *testing.T) {
+func TestRepeat_DoesNotRetryResponse(t *testing.T) {
 	t.Parallel()
 
 	s, sent := &Clients{RetryFor: time.Minute}, 0
@@ -123,8 +123,9 @@ func TestRequestDoesNotRetryAnAnswer(t *testing.T) {
 	require.Equal(t, 1, sent)
 }
 
-// TestReadIsNotHeldUp has a provider cluster leave requests hanging and answer later ones.
-func TestReadIsNotHeldUp(t *testing.T) {
+// TestRepeat_HangingRead has a provider cluster never respond to the first requests, but to later
+// ones.
+func TestRepeat_HangingRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, begun := &Clients{RetryFor: 15 * time.Second}, time.Now()
@@ -145,9 +146,9 @@ func TestReadIsNotHeldUp(t *testing.T) {
 	})
 }
 
-// TestRequestsEndTogether has a provider cluster refuse requests until the retry window is nearly
-// over, and leave the last one hanging.
-func TestRequestsEndTogether(t *testing.T) {
+// TestRepeat_HangsAtEndOfWindow has a provider cluster refuse requests until the retry window is
+// nearly over, and never respond to the last one.
+func TestRepeat_HangsAtEndOfWindow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, begun := &Clients{RetryFor: 15 * time.Second}, time.Now()

@@ -22,9 +22,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// TestRequestSpeaksInPlainTerms checks the texts of failures, whose causes may quote
+// TestExplained_PlainTerms checks the texts of failures, whose causes may quote
 // an untrusted server's response.
-func TestRequestSpeaksInPlainTerms(t *testing.T) {
+func TestExplained_PlainTerms(t *testing.T) {
 	t.Parallel()
 
 	const bytes = "s3cr3t"
@@ -67,9 +67,9 @@ func TestRequestSpeaksInPlainTerms(t *testing.T) {
 	require.ErrorIs(t, request(t, &Clients{RetryFor: 10 * time.Millisecond}, transport.RequestTimeout, func(context.Context) error { return apierrors.NewUnauthorized("") }), spi.ErrUnauthenticated)
 }
 
-// TestRequestsEnd verifies that every request has a deadline, whatever the server does: the body of
+// TestRepeat_Deadline verifies that every request has a deadline, whatever the server does: the body of
 // a response is read under the same deadline.
-func TestRequestsEnd(t *testing.T) {
+func TestRepeat_Deadline(t *testing.T) {
 	t.Parallel()
 
 	err := request(t, &Clients{RetryFor: time.Second}, transport.RequestTimeout, func(ctx context.Context) error {

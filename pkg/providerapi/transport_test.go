@@ -112,9 +112,9 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	require.Zero(t, asked.Load(), "credentials go to nobody else")
 }
 
-// TestAnswersAreBounded has a server send endless responses: the client stops at a bound or at its
+// TestClients_BoundsResponses has a server send endless responses: the client stops at a bound or at its
 // caller's deadline, and disconnects.
-func TestAnswersAreBounded(t *testing.T) { //nolint:paralleltest // The memory of parallel tests would count.
+func TestClients_BoundsResponses(t *testing.T) { //nolint:paralleltest // The memory of parallel tests would count.
 	tests := map[string]struct {
 		reason string
 		answer http.HandlerFunc
@@ -308,9 +308,9 @@ func TestHostileWatches(t *testing.T) {
 	require.IsType(t, &metav1.Status{}, (<-events.ResultChan()).Object)
 }
 
-// TestRotationClosesConnections replaces a token. The old client's connection is closed, and the
+// TestCache_RotationClosesConnections replaces a token. The old client's connection is closed, and the
 // new client sends the new token.
-func TestRotationClosesConnections(t *testing.T) {
+func TestCache_RotationClosesConnections(t *testing.T) {
 	t.Parallel()
 
 	var last atomic.Value

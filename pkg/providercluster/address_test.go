@@ -121,9 +121,9 @@ func TestRefusalNamesBothAddresses(t *testing.T) {
 		"kubevirt.machine.gardener.cloud/address=abandoned")
 }
 
-// TestOrphanHasNoClaim ignores the Machine of an orphan, which machine-controller-manager
+// TestRecordForDelete_Orphan ignores the Machine of an orphan, which machine-controller-manager
 // fabricates.
-func TestOrphanHasNoClaim(t *testing.T) {
+func TestRecordForDelete_Orphan(t *testing.T) {
 	t.Parallel()
 
 	require.False(t, recordForDelete(&spi.DeleteMachineInput{Orphan: true, HasProviderID: true}).created)

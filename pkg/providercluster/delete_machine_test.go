@@ -75,10 +75,10 @@ func statusOf(code int32, reason metav1.StatusReason) *metav1.Status {
 	}
 }
 
-// TestDeletionOfANewVirtualMachine lets virt-controller change a VirtualMachine between the
+// TestDeleteUnchanged_NewVirtualMachine lets virt-controller change a VirtualMachine between the
 // driver's read and its deletion. Until virt-controller has added its finalizer, only the version
 // that the driver has read may be deleted.
-func TestDeletionOfANewVirtualMachine(t *testing.T) {
+func TestDeleteUnchanged_NewVirtualMachine(t *testing.T) {
 	t.Parallel()
 
 	annotated := func(vm *kubevirtv1.VirtualMachine) { vm.ResourceVersion = "2" }
@@ -129,8 +129,8 @@ func TestDeletionOfANewVirtualMachine(t *testing.T) {
 	}
 }
 
-// TestDeletionThatAlwaysConflicts does not repeat a deletion without end.
-func TestDeletionThatAlwaysConflicts(t *testing.T) {
+// TestDeleteUnchanged_EndlessConflicts gives up after a few conflicts.
+func TestDeleteUnchanged_EndlessConflicts(t *testing.T) {
 	t.Parallel()
 
 	vm := foundVM("u", ours, "m")

@@ -20,9 +20,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
 )
 
-// TestGivenUpMachineOfALostCluster deletes machines of a provider cluster that refuses every
-// request. Only machines that an operator has given up count as deleted.
-func TestGivenUpMachineOfALostCluster(t *testing.T) {
+// TestDeleteMachine_AbandonedInLostCluster deletes machines of a provider cluster that refuses every
+// request. Only machines that an operator has abandoned count as deleted.
+func TestDeleteMachine_AbandonedInLostCluster(t *testing.T) {
 	t.Parallel()
 
 	for code, refused := range map[int]error{

@@ -98,9 +98,9 @@ func TestListMachines_OmitsOtherShoots(t *testing.T) {
 	}
 }
 
-// TestListsEnd has a server that returns lists of all lengths. machine-controller-manager deletes
-// machines by them, so that an incomplete list must be an error.
-func TestListsEnd(t *testing.T) {
+// TestListMachines_EndlessLists has a server return lists of all lengths. An incomplete list must be
+// an error, because machine-controller-manager deletes machines by these lists.
+func TestListMachines_EndlessLists(t *testing.T) {
 	t.Parallel()
 
 	// numbered is a list with count pages of this size.

@@ -10,8 +10,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/render"
 )
 
-// TestGoldenImageIsNoPartOfAMachine shows that what selects a machine, or a shoot's machines, never selects an image.
-func TestGoldenImageIsNoPartOfAMachine(t *testing.T) {
+// TestOwns_GoldenImage requires the selectors of a machine, and of a shoot's machines, never to select
+// an image.
+func TestOwns_GoldenImage(t *testing.T) {
 	t.Parallel()
 
 	in := input(t, []byte(`{"tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node","team":"blue"},"zone":"z",

@@ -115,7 +115,7 @@ func marshal(t *testing.T, object any) string {
 	return string(text)
 }
 
-func TestRenderSharesNothingWithItsInput(t *testing.T) {
+func TestVirtualMachine_CopiesInput(t *testing.T) {
 	t.Parallel()
 
 	in := input(t, []byte(`{"tags":{"mcm.gardener.cloud/cluster":"c"},"cpu":{"cores":1},"rootVolume":{"source":{"http":{"url":"a"}}}}`))
@@ -175,7 +175,7 @@ func TestOwns(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestObjectName(t *testing.T) {
 	t.Parallel()
 
 	require.Equal(t, "m-userdata", render.SecretName("m"))

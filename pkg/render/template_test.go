@@ -59,7 +59,7 @@ func TestEvictionStrategyWithEvacuation(t *testing.T) {
 	require.Equal(t, kubevirtv1.EvictionStrategyExternal, *vm.Spec.Template.Spec.EvictionStrategy)
 }
 
-func TestTemplateReplacesWithNothing(t *testing.T) {
+func TestMergeTemplate_ZeroValues(t *testing.T) {
 	t.Parallel()
 
 	spec := withTemplate(t, `{spec: {template: {spec: {
@@ -69,7 +69,7 @@ func TestTemplateReplacesWithNothing(t *testing.T) {
 	require.Len(t, spec.DNSConfig.Options, 2)
 }
 
-func TestTemplateOverridesDefaults(t *testing.T) {
+func TestMergeTemplate_OverridesDefaults(t *testing.T) {
 	t.Parallel()
 
 	spec := withTemplate(t, `{spec: {template: {spec: {architecture: arm64, evictionStrategy: None}}}}`)
@@ -86,7 +86,7 @@ func TestSpread(t *testing.T) {
 		`{spec: {template: {spec: {topologySpreadConstraints: [{topologyKey: zone}]}}}}`).TopologySpreadConstraints[0].TopologyKey, "replaced")
 }
 
-func TestTopologyIsAddedToEveryTerm(t *testing.T) {
+func TestRequireTopology_EveryTerm(t *testing.T) {
 	t.Parallel()
 
 	terms := func(t *testing.T, affinity string) []corev1.NodeSelectorTerm {
@@ -126,7 +126,7 @@ func TestTopologyIsAddedToEveryTerm(t *testing.T) {
 	}
 }
 
-func TestStableAddresses(t *testing.T) {
+func TestStableMAC(t *testing.T) {
 	t.Parallel()
 
 	in := input(t, []byte(`{"tags":{},"networks":[{"name":"a"},{"name":"b"}]}`))

@@ -72,7 +72,7 @@ func TestRecordedAddress(t *testing.T) {
 	require.Equal(t, &spi.AddressRecord{Abandoned: true}, spi.RecordedAddress(map[string]string{spi.AnnotationAddress: "abandoned"}))
 }
 
-func TestElsewhere(t *testing.T) {
+func TestAddressRecord_Differs(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {

@@ -210,9 +210,9 @@ func TestDeletionIsRelevantChange(t *testing.T) {
 	require.True(t, isRelevantChange(&before, after), "no further action is taken for a terminating instance")
 }
 
-// TestEvacuationWatchIsRetried watches a server that requests a retry after an hour, and whose
+// TestWatchEvacuations_RetriesWatch watches a server that requests a retry after an hour, and whose
 // lists have pages that refer to themselves.
-func TestEvacuationWatchIsRetried(t *testing.T) {
+func TestWatchEvacuations_RetriesWatch(t *testing.T) {
 	t.Parallel()
 
 	var (
