@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDockerfile states what users of the image rely on: docs/development.md.
-func TestDockerfile(t *testing.T) {
+// TestReadDockerfile requires what docs/development.md promises to users of the image.
+func TestReadDockerfile(t *testing.T) {
 	t.Parallel()
 
 	d, err := readDockerfile("../Dockerfile")
@@ -35,10 +35,10 @@ func TestDockerfile(t *testing.T) {
 // dockerfiles are the Dockerfiles of all images.
 var dockerfiles = []string{"../Dockerfile", "../extension/Dockerfile", "../extension/Dockerfile.admission"}
 
-// TestDockerfilesOfTheExtension requires each image to start the program of its name, which its charts run
-// with the same restrictions as the driver's image, and `make image` to write it. The image of the extension
-// also has the loopback proxy, which runs in the pods that the extension deploys.
-func TestDockerfilesOfTheExtension(t *testing.T) {
+// TestReadDockerfile_Extension requires each image to start the program of its name with the same user
+// and file mode as the driver's image, and `make image` to write it. The extension's image also
+// contains the loopback proxy, which runs in the pods that the extension deploys.
+func TestReadDockerfile_Extension(t *testing.T) {
 	t.Parallel()
 
 	driver, err := readDockerfile(dockerfiles[0])
@@ -60,8 +60,9 @@ func TestDockerfilesOfTheExtension(t *testing.T) {
 	require.Equal(t, []string{"gardener-extension-provider-kubevirt", "kubevirt-provider-proxy", "gardener-extension-admission-kubevirt"}, programs)
 }
 
-// TestUnknownInstructions refuses a Dockerfile of which `make image` would write a part only.
-func TestUnknownInstructions(t *testing.T) {
+// TestParseDockerfile_UnknownInstructions rejects a Dockerfile that `make image` would build only in
+// part.
+func TestParseDockerfile_UnknownInstructions(t *testing.T) {
 	t.Parallel()
 
 	given := read(t, "../Dockerfile")
@@ -85,9 +86,9 @@ func TestUnknownInstructions(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// TestBuildContext checks that .dockerignore includes the files that the Dockerfiles copy, and no
-// others.
-func TestBuildContext(t *testing.T) {
+// TestReadDockerfile_BuildContext checks that .dockerignore includes exactly the files that the
+// Dockerfiles copy.
+func TestReadDockerfile_BuildContext(t *testing.T) {
 	t.Parallel()
 
 	want := []string{"*"}
@@ -112,8 +113,8 @@ func TestBuildContext(t *testing.T) {
 	require.Equal(t, want, given)
 }
 
-// TestBuildFlags checks the only place that defines the build flags.
-func TestBuildFlags(t *testing.T) {
+// TestMakefile_BuildFlags checks the only place that defines the build flags.
+func TestMakefile_BuildFlags(t *testing.T) {
 	t.Parallel()
 
 	makefile := read(t, "../Makefile")

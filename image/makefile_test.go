@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestResultsAreNotCached requires every command that runs tests to bypass Go's cache of test
+// TestMakefile_DisablesTestCache requires every command that runs tests to bypass Go's cache of test
 // results. The cache ignores files outside the module of a test, such as the workflows and the
 // Makefile that the tests of this module read.
-func TestResultsAreNotCached(t *testing.T) {
+func TestMakefile_DisablesTestCache(t *testing.T) {
 	t.Parallel()
 
 	makefile := strings.ReplaceAll(read(t, "../Makefile"), "$(GOTEST)", "go test -count=1")
@@ -31,9 +31,9 @@ func TestResultsAreNotCached(t *testing.T) {
 	require.Contains(t, read(t, "../test/integration/main.go"), `"test", "-count=1"`, "the command that runs the integration tests")
 }
 
-// TestEveryModuleIsTested requires the Makefile to test, tidy, lint and format every Go module of
+// TestMakefile_TestsEveryModule requires the Makefile to test, tidy, lint and format every Go module of
 // the repository that has tests.
-func TestEveryModuleIsTested(t *testing.T) {
+func TestMakefile_TestsEveryModule(t *testing.T) {
 	t.Parallel()
 
 	modules, tests := filesOfModules(t)

@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestActionsArePinned requires the workflows to pin every action to a full version. An
+// TestWorkflows_PinActions requires the workflows to pin every action to a full version. An
 // action may be a folder of its repository, such as actions/cache/restore. Actionlint checks
 // the rest of the workflows, in make lint.
-func TestActionsArePinned(t *testing.T) {
+func TestWorkflows_PinActions(t *testing.T) {
 	t.Parallel()
 
 	workflows, err := filepath.Glob("../.github/workflows/*.yaml")

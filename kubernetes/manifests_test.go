@@ -71,9 +71,9 @@ func read(t *testing.T, path string) manifest {
 	}
 }
 
-// TestMachineClassesAreValid validates every shipped MachineClass as the driver does, with default
+// TestManifests_MachineClassesAreValid validates every shipped MachineClass as the driver does, with default
 // flags.
-func TestMachineClassesAreValid(t *testing.T) {
+func TestManifests_MachineClassesAreValid(t *testing.T) {
 	t.Parallel()
 
 	judged := map[string]bool{}
@@ -100,9 +100,9 @@ func TestMachineClassesAreValid(t *testing.T) {
 	}
 }
 
-// TestVersionOfMachineControllerManager compares the deployed version with the one that the sidecar
+// TestManifests_MachineControllerManagerVersion compares the deployed version with the one that the sidecar
 // is built with.
-func TestVersionOfMachineControllerManager(t *testing.T) {
+func TestManifests_MachineControllerManagerVersion(t *testing.T) {
 	t.Parallel()
 
 	module, err := os.ReadFile("../go.mod")
@@ -121,7 +121,7 @@ func TestVersionOfMachineControllerManager(t *testing.T) {
 	}
 }
 
-func TestMinimalIsWhole(t *testing.T) {
+func TestManifests_MinimalMachineClass(t *testing.T) {
 	t.Parallel()
 
 	m := read(t, "machineclass/minimal.yaml")
@@ -143,9 +143,9 @@ func TestMinimalIsWhole(t *testing.T) {
 	}
 }
 
-// TestCompleteNamesEveryField looks for each field of the ProviderSpec's own types, also in
+// TestManifests_CompleteMachineClassHasEveryField looks for each field of the ProviderSpec's own types, also in
 // comments, since some fields exclude each other.
-func TestCompleteNamesEveryField(t *testing.T) {
+func TestManifests_CompleteMachineClassHasEveryField(t *testing.T) {
 	t.Parallel()
 
 	raw, err := kubernetes.Manifests.ReadFile("machineclass/complete.yaml")
@@ -197,9 +197,9 @@ func ownFields(t reflect.Type) map[string]bool {
 	return names
 }
 
-// TestCompleteNodeTemplateAgrees compares the nodeTemplate, which cluster-autoscaler reads, with
+// TestManifests_CompleteNodeTemplate compares the nodeTemplate, which cluster-autoscaler reads, with
 // the resources of the machine.
-func TestCompleteNodeTemplateAgrees(t *testing.T) {
+func TestManifests_CompleteNodeTemplate(t *testing.T) {
 	t.Parallel()
 
 	m := read(t, "machineclass/complete.yaml")
@@ -218,9 +218,9 @@ func TestCompleteNodeTemplateAgrees(t *testing.T) {
 	require.NotEmpty(t, class.NodeTemplate.InstanceType)
 }
 
-// TestAdmissionPolicyKnowsTheSandbox compares the annotations that the driver refuses with those
+// TestManifests_AdmissionPolicySandboxAnnotations compares the annotations that the driver refuses with those
 // that the provider cluster's admission policy refuses.
-func TestAdmissionPolicyKnowsTheSandbox(t *testing.T) {
+func TestManifests_AdmissionPolicySandboxAnnotations(t *testing.T) {
 	t.Parallel()
 
 	raw, err := kubernetes.Manifests.ReadFile("provider-cluster/worker-machines.yaml")
@@ -239,9 +239,9 @@ func TestAdmissionPolicyKnowsTheSandbox(t *testing.T) {
 	require.Equal(t, validation.SandboxAnnotations, prefixes)
 }
 
-// TestOrphanPeriodsAgree compares the flags of the sidecars with that of the driver over gRPC. The
+// TestManifests_OrphanPeriod compares the flags of the sidecars with that of the driver over gRPC. The
 // driver uses it to detect MachineClasses that a machine controller no longer requests.
-func TestOrphanPeriodsAgree(t *testing.T) {
+func TestManifests_OrphanPeriod(t *testing.T) {
 	t.Parallel()
 
 	for _, path := range []string{"base/deployment.yaml", "gardener-sidecar/container.yaml", "grpc-driver/deployment.yaml"} {
@@ -251,9 +251,9 @@ func TestOrphanPeriodsAgree(t *testing.T) {
 	}
 }
 
-// TestMemoryIsLimited requires that the driver's containers have a memory limit, and a lower limit
+// TestManifests_MemoryLimits requires that the driver's containers have a memory limit, and a lower limit
 // for Go. The unit tests with hostile provider clusters use the sidecar's limit.
-func TestMemoryIsLimited(t *testing.T) {
+func TestManifests_MemoryLimits(t *testing.T) {
 	t.Parallel()
 
 	for path, limit := range map[string]string{

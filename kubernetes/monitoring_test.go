@@ -19,8 +19,8 @@ type alert struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// TestAlerts_InDocs writes the alerts into docs/metrics.md, which has an action for each.
-func TestAlerts_InDocs(t *testing.T) {
+// TestManifests_AlertsInDocs writes the alerts into docs/metrics.md, which has an action for each.
+func TestManifests_AlertsInDocs(t *testing.T) {
 	t.Parallel()
 
 	raw, err := kubernetes.Manifests.ReadFile("monitoring/rules/prometheusrule.yaml")

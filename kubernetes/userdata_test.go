@@ -27,10 +27,10 @@ type cloudConfig struct {
 	RunCmd [][]string `json:"runcmd"`
 }
 
-// TestExampleUserDataJoins replaces the placeholders of the example's user data, as
+// TestManifests_ExampleUserData replaces the placeholders of the example's user data, as
 // machine-controller-manager and docs/getting-started.md do, and checks the files with which a
 // guest joins.
-func TestExampleUserDataJoins(t *testing.T) {
+func TestManifests_ExampleUserData(t *testing.T) {
 	t.Parallel()
 
 	config, files := exampleUserData(t, strings.NewReplacer(

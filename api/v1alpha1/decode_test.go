@@ -163,8 +163,9 @@ func TestUnknownFieldsAreGuessed(t *testing.T) {
 	}
 }
 
-// TestScalarsOfMemoryAndCPU uses the form of sizes on other platforms.
-func TestScalarsOfMemoryAndCPU(t *testing.T) {
+// TestDecode_ScalarMemoryAndCPU rejects scalar sizes, as other platforms have them, and names the
+// expected form.
+func TestDecode_ScalarMemoryAndCPU(t *testing.T) {
 	t.Parallel()
 
 	const template = `{"virtualMachineTemplate":{"spec":{"template":{"spec":{"domain":{"cpu":"4"}}}}}}`

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryTypeCanBeCompared visits all types of a ProviderSpec, most of which belong to other
+// TestFieldsOf_ComparesEveryType visits all types of a ProviderSpec, most of which belong to other
 // projects.
-func TestEveryTypeCanBeCompared(t *testing.T) {
+func TestFieldsOf_ComparesEveryType(t *testing.T) {
 	t.Parallel()
 
 	seen := map[reflect.Type]bool{}

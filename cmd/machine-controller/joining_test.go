@@ -110,7 +110,7 @@ func TestJoining(t *testing.T) {
 	}
 }
 
-func TestLittleIsKeptOfMachines(t *testing.T) {
+func TestOnlyStatus(t *testing.T) {
 	t.Parallel()
 
 	whole := machineIn(machinev1alpha1.MachinePending, 10)
@@ -133,7 +133,7 @@ func (silent) GetMachineStatus(context.Context, *driver.GetMachineStatusRequest)
 	return nil, nil //nolint:nilnil // Nobody looks at it.
 }
 
-func TestFirstCallBegins(t *testing.T) {
+func TestLeading_StartsOnFirstCall(t *testing.T) {
 	t.Parallel()
 
 	began := 0

@@ -147,7 +147,7 @@ func TestRootCommand_Usage(t *testing.T) {
 	}
 }
 
-func TestExitCode(t *testing.T) {
+func TestRootCommand_ExitCode(t *testing.T) {
 	t.Parallel()
 
 	_, err := run(t, commands.Valid, "validate", "-f", "-")
@@ -160,8 +160,9 @@ func TestExitCode(t *testing.T) {
 	require.Equal(t, output.ExitInvalid, output.ExitCode(err))
 }
 
-// TestWrapHelp wraps the help, whose lines were as long as their texts.
-func TestWrapHelp(t *testing.T) {
+// TestRootCommand_WrapsHelp requires the lines of help texts and flags to be at most 120 characters
+// long.
+func TestRootCommand_WrapsHelp(t *testing.T) {
 	t.Parallel()
 
 	for _, command := range []string{"validate", "preflight", "diagnose"} {

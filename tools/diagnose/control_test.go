@@ -45,7 +45,7 @@ func diagnosed(t *testing.T, c commands.Cluster, args ...string) (d diagnosis.Ma
 	return all.Machines[0], text, output.ExitCode(err)
 }
 
-func TestDiagnoseControllers(t *testing.T) {
+func TestNewCommand_Controllers(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -151,8 +151,8 @@ func TestDiagnoseControllers(t *testing.T) {
 	}
 }
 
-// TestDiagnoseAll diagnoses all Machines of one namespace, and of all namespaces.
-func TestDiagnoseAll(t *testing.T) {
+// TestNewCommand_AllMachines diagnoses all Machines of one namespace, and of all namespaces.
+func TestNewCommand_AllMachines(t *testing.T) {
 	t.Parallel()
 
 	shoot := commands.ShootWith(commands.Provided(t)).Leased(commands.JustNow, commands.JustNow)

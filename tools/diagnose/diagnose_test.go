@@ -46,7 +46,7 @@ func withMoreClasses(t *testing.T, shoot commands.Cluster) commands.Cluster {
 
 var update = flag.Bool("update", false, "write the golden files")
 
-func TestDiagnose(t *testing.T) {
+func TestNewCommand(t *testing.T) {
 	t.Parallel()
 
 	const noInstancetype = "FailedFindInstancetype"
@@ -141,9 +141,9 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// TestDiagnose_HostileProvider lets a provider cluster return control sequences for terminals, and
+// TestNewCommand_HostileProvider lets a provider cluster return control sequences for terminals, and
 // lines that imitate the program's output.
-func TestDiagnose_HostileProvider(t *testing.T) {
+func TestNewCommand_HostileProvider(t *testing.T) {
 	t.Parallel()
 
 	const bad = "\x1b[2J\x1b]0;owned\a\u202e\n\nNO CAUSE FOUND\r"

@@ -10,9 +10,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/output"
 )
 
-// TestOtherServer diagnoses a Machine that has vanished from the cluster of --provider-kubeconfig, whose URL is
-// not that of the MachineClass's Secret.
-func TestOtherServer(t *testing.T) {
+// TestNewCommand_OtherServer diagnoses a Machine that has vanished from the cluster of
+// --provider-kubeconfig, whose URL differs from that of the MachineClass's Secret.
+func TestNewCommand_OtherServer(t *testing.T) {
 	t.Parallel()
 
 	// installed returns a provider cluster without machines.

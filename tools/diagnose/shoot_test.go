@@ -73,8 +73,8 @@ func healthy(t *testing.T) string {
 	return strings.Replace(commands.Failing(t, "Running", "", ""), `"type":"Failure"`, `"type":"Other"`, 1)
 }
 
-// TestDiagnoseShoot has one broken link in each Shoot.
-func TestDiagnoseShoot(t *testing.T) {
+// TestRunShoot breaks one link in each Shoot.
+func TestRunShoot(t *testing.T) {
 	t.Parallel()
 
 	const (
@@ -234,8 +234,8 @@ func gardenWith(status string) commands.Cluster {
 	return commands.Cluster{shootPath: `{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","metadata":{"name":"bar","namespace":"garden-dev"},"status":` + status + `}`}
 }
 
-// TestDiagnoseShoot_InGarden reads the garden alone, and then the seed.
-func TestDiagnoseShoot_InGarden(t *testing.T) {
+// TestRunShoot_InGarden reads the garden alone, and then the seed.
+func TestRunShoot_InGarden(t *testing.T) {
 	t.Parallel()
 
 	const status = `{"technicalID":"shoot","seedName":"europe-1","credentials":{"rotation":{"kubeconfig":{},"etcdEncryptionKey":{"phase":"Preparing"}}},
@@ -264,8 +264,8 @@ func TestDiagnoseShoot_InGarden(t *testing.T) {
 	require.Equal(t, "ShootNotScheduled", d.Cause.Reason)
 }
 
-// TestDiagnoseShoot_Arguments checks the errors for wrong command lines and clusters.
-func TestDiagnoseShoot_Arguments(t *testing.T) {
+// TestValidateShootArguments checks the errors for wrong command lines and clusters.
+func TestValidateShootArguments(t *testing.T) {
 	t.Parallel()
 
 	seed := seedWith("").Control(t)
@@ -289,8 +289,8 @@ func TestDiagnoseShoot_Arguments(t *testing.T) {
 	}
 }
 
-// TestDiagnoseShoot_Hostile lets a Shoot's status contain control sequences for terminals.
-func TestDiagnoseShoot_Hostile(t *testing.T) {
+// TestRunShoot_Hostile has control sequences for terminals in a Shoot's status.
+func TestRunShoot_Hostile(t *testing.T) {
 	t.Parallel()
 
 	const bad = `\u001b[2J\u202e\nNO CAUSE FOUND\r`

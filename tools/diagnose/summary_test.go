@@ -39,8 +39,8 @@ func pool(t *testing.T, change func(map[string]any)) string {
 	return string(text)
 }
 
-// TestDiagnoseDeployments has MachineDeployments without Machines.
-func TestDiagnoseDeployments(t *testing.T) {
+// TestPrintSummary_Deployments summarizes MachineDeployments without Machines.
+func TestPrintSummary_Deployments(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {

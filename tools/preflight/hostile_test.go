@@ -30,9 +30,9 @@ import (
 // for terminals, and commands for a shell that it is pasted into.
 const evil = "x\x1b[2J\r\n\u202ea'; rm -rf ~ #`rm -rf ~`$(rm -rf ~)|\"rm -rf ~"
 
-// TestPreflight_HostileCluster shows that texts from a provider cluster do not move a terminal's
+// TestNewCommand_HostileCluster shows that texts from a provider cluster do not move a terminal's
 // cursor, do not run as commands when a remedy is pasted into a shell, and do not flood the screen.
-func TestPreflight_HostileCluster(t *testing.T) {
+func TestNewCommand_HostileCluster(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {

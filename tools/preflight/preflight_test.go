@@ -160,7 +160,7 @@ func TestBySeverity(t *testing.T) {
 	require.Equal(t, "a", given.Clusters[0].Results[0].Subject, "the order of JSON stays")
 }
 
-func TestPreflight_Usage(t *testing.T) {
+func TestNewCommand_Usage(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {

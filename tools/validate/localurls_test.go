@@ -9,7 +9,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/commands"
 )
 
-func TestLocalURLWarnings(t *testing.T) {
+func TestValidateClass_LocalURLs(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -44,8 +44,8 @@ func TestLocalURLWarnings(t *testing.T) {
 	}
 }
 
-// TestLocalURLWarnings_PulledByNodes accepts a registry that runs on each provider node.
-func TestLocalURLWarnings_PulledByNodes(t *testing.T) {
+// TestValidateClass_PulledByNodes accepts a registry that runs on each provider node.
+func TestValidateClass_PulledByNodes(t *testing.T) {
 	t.Parallel()
 
 	for _, image := range []string{

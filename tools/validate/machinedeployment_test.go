@@ -25,8 +25,9 @@ spec:
     spec: {class: {kind: MachineClass, name: c}}
 `
 
-// TestReadDeployment_Refused has MachineDeployments that machine-controller-manager ignores, and only logs.
-func TestReadDeployment_Refused(t *testing.T) {
+// TestNewCommand_InvalidDeployment validates MachineDeployments that machine-controller-manager only
+// logs and ignores.
+func TestNewCommand_InvalidDeployment(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -64,7 +65,7 @@ func TestReadDeployment_Refused(t *testing.T) {
 	}
 }
 
-func TestReadDeployment_Valid(t *testing.T) {
+func TestNewCommand_ValidDeployment(t *testing.T) {
 	t.Parallel()
 
 	out, err := run(t, commands.Valid+"---\n"+deployment, "validate", "-f", "-")

@@ -192,7 +192,7 @@ func secretManifest(t *testing.T, name string, data map[string]string) string {
 	return "---\n" + string(text)
 }
 
-func TestDataOf(t *testing.T) {
+func TestNewCommand_SecretData(t *testing.T) {
 	t.Parallel()
 
 	const both = "credentialsSecretRef: {name: p, namespace: ns}\n"
@@ -292,8 +292,9 @@ func TestValidateClass_UserData(t *testing.T) {
 	require.Regexp(t, `"field": "userData",\s+"message": "[^"]+",\s+"line": 5,\s+"file": "[^"]+secret.yaml"`, out)
 }
 
-// TestDataOf_MisspeltKeys checks the messages for keys of a Secret that are almost those of the driver.
-func TestDataOf_MisspeltKeys(t *testing.T) {
+// TestNewCommand_MisspeltSecretKeys checks the messages for keys of a Secret that resemble the
+// driver's keys.
+func TestNewCommand_MisspeltSecretKeys(t *testing.T) {
 	t.Parallel()
 
 	text := commands.Valid + secretManifest(t, "s", map[string]string{"userdata": "u", "kube-config": commands.GoodKubeconfig, "unrelated": "t0p-secret"})
@@ -310,8 +311,8 @@ func TestDataOf_MisspeltKeys(t *testing.T) {
 	require.Contains(t, out, "warning  line 4: secretRef: Secret ns/s: the key userdata is ignored; did you mean userData?")
 }
 
-// TestTooLarge validates objects that an API server rejects, or cannot store.
-func TestTooLarge(t *testing.T) {
+// TestNewCommand_TooLarge validates objects that an API server rejects or cannot store.
+func TestNewCommand_TooLarge(t *testing.T) {
 	t.Parallel()
 
 	const kib = 1 << 10
@@ -356,7 +357,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-func TestDataOf_NoNamespace(t *testing.T) {
+func TestNewCommand_SecretWithoutNamespace(t *testing.T) {
 	t.Parallel()
 
 	text := commands.Valid + "---\nkind: Secret\nmetadata: {name: s}\nstringData: {kubeconfig: bad}\nstringdata: {t0p-secret: x}\n"
