@@ -20,9 +20,9 @@ import (
 // The admission runs with two clusters in the tests of test/integration. This file has the values that are
 // not used there.
 
-// TestWebhookURL requires the webhooks in the virtual garden cluster to have the address of the Service in
+// TestInstallation_WebhookURL requires the webhooks in the virtual garden cluster to have the address of the Service in
 // the runtime cluster, which has the API server of the virtual garden cluster.
-func TestWebhookURL(t *testing.T) {
+func TestInstallation_WebhookURL(t *testing.T) {
 	t.Parallel()
 
 	for _, values := range []string{"", "admission-runtime-operator"} {
@@ -42,8 +42,8 @@ func TestWebhookURL(t *testing.T) {
 	}
 }
 
-// TestOwnerOfWebhooks requires the namespace of the Extension to own the webhooks.
-func TestOwnerOfWebhooks(t *testing.T) {
+// TestInstallation_WebhookOwner requires the namespace of the Extension to own the webhooks.
+func TestInstallation_WebhookOwner(t *testing.T) {
 	t.Parallel()
 
 	operator := flagsOf(deploymentIn(t, render(t, charts.AdmissionRuntimePath, "admission-runtime-operator")))
@@ -52,8 +52,9 @@ func TestOwnerOfWebhooks(t *testing.T) {
 	require.NotContains(t, flagsOf(deploymentIn(t, render(t, charts.AdmissionRuntimePath, ""))), "webhook-config-owner-namespace")
 }
 
-// TestProjectedKubeconfig requires the value projectedKubeconfig to change the pods as gardener-operator does.
-func TestProjectedKubeconfig(t *testing.T) {
+// TestInstallation_ProjectedKubeconfig requires the value projectedKubeconfig to change the pods as
+// gardener-operator does.
+func TestInstallation_ProjectedKubeconfig(t *testing.T) {
 	t.Parallel()
 
 	injected := deploymentIn(t, render(t, charts.AdmissionRuntimePath, ""))
@@ -64,9 +65,9 @@ func TestProjectedKubeconfig(t *testing.T) {
 	require.Equal(t, injected.Spec.Template.Spec, projected.Spec.Template.Spec)
 }
 
-// TestOneCluster requires the webhooks to be called by their Service, and one account to have all
-// permissions, if the runtime cluster is the garden cluster.
-func TestOneCluster(t *testing.T) {
+// TestInstallation_OneCluster requires the webhooks to be called by their Service, and one account to
+// have all permissions, if the runtime cluster is also the garden cluster.
+func TestInstallation_OneCluster(t *testing.T) {
 	t.Parallel()
 
 	rendered := render(t, charts.AdmissionRuntimePath, "admission-one-cluster")

@@ -99,8 +99,8 @@ var objects = map[string][]string{
 	},
 }
 
-// TestObjects requires each chart to have exactly these objects, without unknown fields.
-func TestObjects(t *testing.T) {
+// TestInstallation_Objects requires each chart to have exactly these objects, without unknown fields.
+func TestInstallation_Objects(t *testing.T) {
 	t.Parallel()
 
 	for chart, names := range objects {
@@ -115,8 +115,8 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestOtherValues requires the values of testdata to change the objects.
-func TestOtherValues(t *testing.T) {
+// TestInstallation_OtherValues requires the values of testdata to change the objects.
+func TestInstallation_OtherValues(t *testing.T) {
 	t.Parallel()
 
 	extension := render(t, charts.ExtensionPath, "extension")
@@ -160,9 +160,9 @@ func deploymentIn(t *testing.T, objects map[string]client.Object) *appsv1.Deploy
 	return nil
 }
 
-// TestPorts requires the flags, the Services, the annotation for Prometheus, and those from which Gardener
+// TestInstallation_Ports requires the flags, the Services, the annotation for Prometheus, and those from which Gardener
 // derives NetworkPolicies to have the ports of the containers.
-func TestPorts(t *testing.T) {
+func TestInstallation_Ports(t *testing.T) {
 	t.Parallel()
 
 	for _, tc := range []struct {
@@ -224,9 +224,9 @@ func allowedPorts(t *testing.T, service *corev1.Service) sets.Set[int32] {
 	return allowed
 }
 
-// TestService_Callers requires Gardener to allow the API servers of shoots to call the webhooks, and the
+// TestInstallation_ServiceCallers requires Gardener to allow the API servers of shoots to call the webhooks, and the
 // Prometheus of the seed to scrape the metrics.
-func TestService_Callers(t *testing.T) {
+func TestInstallation_ServiceCallers(t *testing.T) {
 	t.Parallel()
 
 	service, ok := render(t, charts.ExtensionPath, "")["Service gardener-extension-provider-kubevirt"].(*corev1.Service)
@@ -249,9 +249,10 @@ func TestService_Callers(t *testing.T) {
 	}
 }
 
-// TestJobs requires the alerts and the dashboard to select the job that Prometheus gives the pods: the
-// annotation of those in a seed, the name of the Service of the admission.
-func TestJobs(t *testing.T) {
+// TestInstallation_PrometheusJobs requires the alerts and the dashboard to select the job that
+// Prometheus assigns to the pods: from the annotation in a seed, from the name of the Service for the
+// admission.
+func TestInstallation_PrometheusJobs(t *testing.T) {
 	t.Parallel()
 
 	extension, admission := render(t, charts.ExtensionPath, ""), render(t, charts.AdmissionRuntimePath, "")
@@ -281,8 +282,8 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// TestNoWildcards requires the permissions to name their resources and verbs.
-func TestNoWildcards(t *testing.T) {
+// TestInstallation_NoWildcards requires the permissions to name their resources and verbs.
+func TestInstallation_NoWildcards(t *testing.T) {
 	t.Parallel()
 
 	roles := 0
@@ -314,8 +315,8 @@ func TestNoWildcards(t *testing.T) {
 	require.Equal(t, 4, roles)
 }
 
-// TestImageVectorOverwrite accepts the value as an object and as a text.
-func TestImageVectorOverwrite(t *testing.T) {
+// TestInstallation_ImageVectorOverwrite accepts the value as an object and as a string.
+func TestInstallation_ImageVectorOverwrite(t *testing.T) {
 	t.Parallel()
 
 	const images = "images:\n- name: csi-driver\n  tag: \"1\"\n"
@@ -335,9 +336,9 @@ func TestImageVectorOverwrite(t *testing.T) {
 	}
 }
 
-// TestVersions requires the charts, the images in their values, and the image of the driver to have
+// TestInstallation_Versions requires the charts, the images in their values, and the image of the driver to have
 // the version of the repository.
-func TestVersions(t *testing.T) {
+func TestInstallation_Versions(t *testing.T) {
 	t.Parallel()
 
 	content, err := os.ReadFile("../../VERSION")

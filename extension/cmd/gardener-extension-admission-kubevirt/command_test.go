@@ -17,9 +17,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/charts"
 )
 
-// TestChart requires the command to have the flags of the chart. With the chart's defaults, they have the
-// defaults of the command, except for names of the installation and ports.
-func TestChart(t *testing.T) {
+// TestNewCommand_ChartFlags requires the command to have the flags of the chart. With the chart's
+// defaults, they have the defaults of the command, except for names of the installation and ports.
+func TestNewCommand_ChartFlags(t *testing.T) {
 	t.Parallel()
 
 	release, err := chartrenderer.NewWithServerVersion(&version.Info{GitVersion: "v1.34.3"}).
@@ -47,9 +47,9 @@ func TestChart(t *testing.T) {
 	}, changed)
 }
 
-// TestGardenConfig requires the kubeconfig of the garden cluster to find the token beside it, and the runtime
+// TestGardenConfigOr requires the kubeconfig of the garden cluster to find the token beside it, and the runtime
 // cluster to be the garden cluster without one.
-func TestGardenConfig(t *testing.T) {
+func TestGardenConfigOr(t *testing.T) {
 	t.Setenv("GARDEN_KUBECONFIG", "")
 
 	runtimeConfig := &rest.Config{Host: "https://runtime.example.com"}

@@ -23,9 +23,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/charts"
 )
 
-// TestChart requires the command to have the flags of the chart. With the chart's defaults, they have the
-// defaults of the command, except for names of the installation and ports.
-func TestChart(t *testing.T) {
+// TestNewCommand_ChartFlags requires the command to have the flags of the chart. With the chart's
+// defaults, they have the defaults of the command, except for names of the installation and ports.
+func TestNewCommand_ChartFlags(t *testing.T) {
 	t.Parallel()
 
 	changed := map[string]string{}
@@ -45,8 +45,8 @@ func TestChart(t *testing.T) {
 	}, changed)
 }
 
-// TestChartWithOtherValues requires the values of the chart to reach the flags.
-func TestChartWithOtherValues(t *testing.T) {
+// TestNewCommand_OtherChartValues requires the values of the chart to reach the flags.
+func TestNewCommand_OtherChartValues(t *testing.T) {
 	t.Parallel()
 
 	content, err := os.ReadFile("../../charts/testdata/extension.yaml")
@@ -83,8 +83,8 @@ func TestChartWithOtherValues(t *testing.T) {
 	}
 }
 
-// TestLocalSetup parses the arguments of the command on the page local-setup.md.
-func TestLocalSetup(t *testing.T) {
+// TestNewCommand_LocalSetup parses the arguments of the command on the page local-setup.md.
+func TestNewCommand_LocalSetup(t *testing.T) {
 	t.Parallel()
 
 	page, err := os.ReadFile("../../docs/development/local-setup.md")

@@ -149,9 +149,9 @@ func TestEnsureWithoutPermission(t *testing.T) {
 	require.NoError(t, m.Delete(t.Context(), program), "it has not created an account")
 }
 
-// TestPermissionLost keeps the token of the account until it has to be renewed, and then uses the
+// TestEnsure_PermissionLost keeps the token of the account until it has to be renewed, and then uses the
 // credentials of the shoot. The account cannot be deleted.
-func TestPermissionLost(t *testing.T) {
+func TestEnsure_PermissionLost(t *testing.T) {
 	t.Parallel()
 
 	forbidden := false
@@ -239,8 +239,8 @@ func TestHostileCredentials(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(m.Seed.Get(t.Context(), client.ObjectKey{Namespace: "seed", Name: identity.SecretName(program.Program)}, &corev1.Secret{})))
 }
 
-// TestForeignObjects keeps objects of the same names that are not the shoot's.
-func TestForeignObjects(t *testing.T) {
+// TestEnsure_ForeignObjects does not change objects of the same names that do not belong to the shoot.
+func TestEnsure_ForeignObjects(t *testing.T) {
 	t.Parallel()
 
 	foreign := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "machines", Name: "shoot--a--b-program"}}

@@ -66,8 +66,8 @@ func getNode(t *testing.T, c client.Client) error {
 	return c.Get(t.Context(), client.ObjectKey{Name: "node"}, &corev1.Node{})
 }
 
-// TestRedirectsAreRefused checks that the client does not follow redirects.
-func TestRedirectsAreRefused(t *testing.T) {
+// TestClientOptions_RefusesRedirects checks that the client does not follow redirects.
+func TestClientOptions_RefusesRedirects(t *testing.T) {
 	t.Parallel()
 
 	reached := false
@@ -78,8 +78,8 @@ func TestRedirectsAreRefused(t *testing.T) {
 	require.False(t, reached)
 }
 
-// TestResponsesAreBounded checks that the client stops reading an endless response.
-func TestResponsesAreBounded(t *testing.T) {
+// TestClientOptions_BoundsResponses checks that the client stops reading an endless response.
+func TestClientOptions_BoundsResponses(t *testing.T) {
 	t.Parallel()
 
 	err := getNode(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {

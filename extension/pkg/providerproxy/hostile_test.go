@@ -101,9 +101,9 @@ func TestProcess_Program(t *testing.T) {
 	fmt.Fprintln(os.Stdout, hostile.PeakMemory(), received.Load())
 }
 
-// TestHostile_Answers passes every hostile answer through the proxy: each request ends, and no response is
+// TestHostileProxy_Answers passes every hostile answer through the proxy: each request ends, and no response is
 // larger than its bound.
-func TestHostile_Answers(t *testing.T) {
+func TestHostileProxy_Answers(t *testing.T) {
 	t.Parallel()
 
 	const path = "/apis/kubevirt.io/v1/namespaces/machines/virtualmachineinstances"
@@ -148,9 +148,9 @@ func TestHostile_Answers(t *testing.T) {
 	}
 }
 
-// TestHostile_PeakMemory runs the proxy and a program as processes of their own, against the servers that
-// cost most: neither exceeds the limit of its container.
-func TestHostile_PeakMemory(t *testing.T) {
+// TestHostileProxy_PeakMemory runs the proxy and a program as processes of their own against the most
+// expensive servers: neither exceeds the limit of its container.
+func TestHostileProxy_PeakMemory(t *testing.T) {
 	memory := limits(t)
 
 	for name, handler := range worst() {

@@ -11,9 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMinimalExamples passes the first manifests that a user reads to the validation of gardener-apiserver and to the
-// admission. An address that has another image each day would not replace machines.
-func TestMinimalExamples(t *testing.T) {
+// TestValidate_MinimalExamples passes the first manifests that a user reads to gardener-apiserver's
+// validation and to the admission. The image's URL must not refer to a daily build: new content at the
+// same URL would not replace machines.
+func TestValidate_MinimalExamples(t *testing.T) {
 	t.Parallel()
 
 	profile, shoot := &gardencorev1beta1.CloudProfile{}, &gardencorev1beta1.Shoot{}

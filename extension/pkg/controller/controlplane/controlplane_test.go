@@ -153,8 +153,8 @@ func one[T client.Object](t *testing.T, objects []client.Object, name string) T 
 	return found[0]
 }
 
-// TestCharts renders the objects for all Kubernetes versions that Gardener supports.
-func TestCharts(t *testing.T) {
+// TestValuesProvider_Charts renders the objects for all Kubernetes versions that Gardener supports.
+func TestValuesProvider_Charts(t *testing.T) {
 	t.Parallel()
 
 	for _, minor := range kubernetesversion.SupportedVersions {
@@ -281,7 +281,7 @@ func TestEnforcement(t *testing.T) {
 		storageSnapshotMapping: [{storageClasses: [ceph], volumeSnapshotClasses: [other, snap]}]}`, got)
 }
 
-func TestErrorsOfConfigurations(t *testing.T) {
+func TestValuesProvider_InvalidConfigs(t *testing.T) {
 	t.Parallel()
 
 	p, _ := newProvider()

@@ -12,10 +12,11 @@ import (
 	images "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/imagevector"
 )
 
-// TestCharts_RoleOfProvisioner requires that the ClusterRole belongs to the version of csi-provisioner that the images
-// have for a version of Kubernetes: version 5 reads the selected Node (sig-storage-lib-external-provisioner v11,
-// controller.go, provisionClaimOperation), version 6 writes finalizers of snapshots (its pkg/controller/controller.go).
-func TestCharts_RoleOfProvisioner(t *testing.T) {
+// TestShootChart_ProvisionerRole requires that the ClusterRole belongs to the version of
+// csi-provisioner that the images have for a version of Kubernetes: version 5 reads the selected Node
+// (sig-storage-lib-external-provisioner v11, controller.go, provisionClaimOperation), version 6 writes
+// finalizers of snapshots (its pkg/controller/controller.go).
+func TestShootChart_ProvisionerRole(t *testing.T) {
 	t.Parallel()
 
 	for _, minor := range kubernetesversion.SupportedVersions {

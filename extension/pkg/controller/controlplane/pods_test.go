@@ -17,9 +17,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/test/networkpolicy"
 )
 
-// TestCharts_MemoryLimits requires every container in the seed to have a memory limit, which the
+// TestSeedChart_MemoryLimits requires every container in the seed to have a memory limit, which the
 // VerticalPodAutoscaler neither changes nor exceeds: a provider cluster must not fill a node of the seed.
-func TestCharts_MemoryLimits(t *testing.T) {
+func TestSeedChart_MemoryLimits(t *testing.T) {
 	t.Parallel()
 
 	objects := render(t, newControlPlane(), newCluster(), "1.34.2")
@@ -46,9 +46,9 @@ func TestCharts_MemoryLimits(t *testing.T) {
 	}
 }
 
-// TestCharts_Proxy requires that only the proxy has the credentials for the provider cluster, and that the program
+// TestSeedChart_Proxy requires that only the proxy has the credentials for the provider cluster, and that the program
 // reaches the proxy without any.
-func TestCharts_Proxy(t *testing.T) {
+func TestSeedChart_Proxy(t *testing.T) {
 	t.Parallel()
 
 	objects := render(t, newControlPlane(), newCluster(), "1.34.2")
@@ -92,8 +92,9 @@ func TestCharts_Proxy(t *testing.T) {
 	require.Equal(t, proxyMountPath+"/kubeconfig", cloud.Kubeconfig)
 }
 
-// TestCharts_ReachShootOfTheirSeed requires the programs to reach a provider cluster that is a shoot of the same seed.
-func TestCharts_ReachShootOfTheirSeed(t *testing.T) {
+// TestSeedChart_ReachesShootOfSameSeed requires the programs to reach a provider cluster that is a
+// shoot of the same seed.
+func TestSeedChart_ReachesShootOfSameSeed(t *testing.T) {
 	t.Parallel()
 
 	objects := render(t, newControlPlane(), newCluster(), "1.34.2")

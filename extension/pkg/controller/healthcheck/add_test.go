@@ -28,8 +28,8 @@ func TestResources(t *testing.T) {
 	}, conditions)
 }
 
-// TestControlPlane checks the three Deployments: each of them alone makes the ControlPlane unhealthy.
-func TestControlPlane(t *testing.T) {
+// TestResources_ControlPlane checks the three Deployments: each of them alone makes the ControlPlane unhealthy.
+func TestResources_ControlPlane(t *testing.T) {
 	t.Parallel()
 
 	var names []string

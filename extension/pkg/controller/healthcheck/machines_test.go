@@ -243,9 +243,9 @@ func TestMachines_Vanished(t *testing.T) {
 	}
 }
 
-// TestNodesWithoutProviderCluster checks that a provider cluster that cannot be read is not reported as
-// a problem of nodes: they may be Ready.
-func TestNodesWithoutProviderCluster(t *testing.T) {
+// TestMachinesCheck_UnreadableProviderCluster requires an unreadable provider cluster not to be
+// reported as a problem of nodes: they may be Ready.
+func TestMachinesCheck_UnreadableProviderCluster(t *testing.T) {
 	t.Parallel()
 
 	unauthorized := server{volumesPath: status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized")}

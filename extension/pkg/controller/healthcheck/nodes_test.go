@@ -26,8 +26,8 @@ func access(namespace, kubeconfig string) client.Object {
 	}
 }
 
-// TestFailedMachine reports the driver's error with Gardener's code.
-func TestFailedMachine(t *testing.T) {
+// TestNodesCheck_FailedMachine reports the driver's error with Gardener's code.
+func TestNodesCheck_FailedMachine(t *testing.T) {
 	t.Parallel()
 
 	deployment := &machinev1alpha1.MachineDeployment{

@@ -131,7 +131,7 @@ func TestProviderClusterCheck_Lost(t *testing.T) {
 	}
 }
 
-func TestProviderCluster(t *testing.T) {
+func TestProviderClusterCheck(t *testing.T) {
 	t.Parallel()
 
 	for name, tc := range providerCases() {
@@ -146,8 +146,9 @@ func TestProviderCluster(t *testing.T) {
 	}
 }
 
-// TestUnusableProviderCluster has no API server that responds.
-func TestUnusableProviderCluster(t *testing.T) {
+// TestProviderClusterCheck_Unusable checks an invalid kubeconfig, and an API server that refuses
+// connections.
+func TestProviderClusterCheck_Unusable(t *testing.T) {
 	t.Parallel()
 
 	for name, tc := range map[string]struct {
@@ -192,8 +193,9 @@ func requireProvider(t *testing.T, seed client.Reader, want providerCase) {
 	}
 }
 
-// TestSeedErrors checks that errors of the seed say nothing about the provider cluster.
-func TestSeedErrors(t *testing.T) {
+// TestProviderClusterCheck_SeedErrors requires errors of the seed not to be reported as errors of the
+// provider cluster.
+func TestProviderClusterCheck_SeedErrors(t *testing.T) {
 	t.Parallel()
 
 	seed := newSeed(t, "")
@@ -203,9 +205,9 @@ func TestSeedErrors(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), err)
 }
 
-// TestSilentProviderCluster bounds the time of the checks: a provider cluster that never responds must
-// not delay those of other shoots.
-func TestSilentProviderCluster(t *testing.T) {
+// TestProviderClusterCheck_NoResponse bounds the duration of the checks: a provider cluster that never
+// responds must not delay those of other shoots.
+func TestProviderClusterCheck_NoResponse(t *testing.T) {
 	t.Parallel()
 
 	begun, seed := time.Now(), newSeed(t, "")
@@ -225,8 +227,8 @@ func TestSilentProviderCluster(t *testing.T) {
 	require.Less(t, timeLimit, period)
 }
 
-// TestLateResponse checks a provider cluster that accepts requests and does not respond in time.
-func TestLateResponse(t *testing.T) {
+// TestProviderClusterCheck_LateResponse checks a provider cluster that accepts requests and does not respond in time.
+func TestProviderClusterCheck_LateResponse(t *testing.T) {
 	t.Parallel()
 
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
@@ -265,9 +267,9 @@ func TestCheck_Busy(t *testing.T) {
 	require.Equal(t, healthy(), result, "the Infrastructure reports it")
 }
 
-// TestFindings_Busy checks a provider cluster for which the extension stops to wait in the middle of a check: no
-// finding does not mean that it is healthy.
-func TestFindings_Busy(t *testing.T) {
+// TestProviderClusterCheck_Busy checks a provider cluster that the extension stops waiting for in the
+// middle of a check: no finding does not mean that it is healthy.
+func TestProviderClusterCheck_Busy(t *testing.T) {
 	t.Parallel()
 
 	for name, matches := range map[string]func(object any) bool{

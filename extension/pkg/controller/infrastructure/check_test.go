@@ -205,8 +205,8 @@ func TestCheck(t *testing.T) {
 // named returns an error as the client of a provider cluster does.
 func named(err error) error { return fmt.Errorf("%w%w", providercluster.ErrRequest, err) }
 
-// TestHotplug checks the feature gates of KubeVirt for shoots whose pods can have volumes.
-func TestHotplug(t *testing.T) {
+// TestCheckHotplug checks the feature gates of KubeVirt for shoots whose pods can have volumes.
+func TestCheckHotplug(t *testing.T) {
 	t.Parallel()
 
 	for name, tc := range map[string]struct {

@@ -191,9 +191,9 @@ func config(networks ...api.TenantNetwork) *api.InfrastructureConfig {
 	return &api.InfrastructureConfig{Networks: api.NetworksConfig{TenantNetworks: networks}}
 }
 
-// TestTenantNetworks creates, updates and deletes the networks of a shoot beside those of another
+// TestReconcileNetworks creates, updates and deletes the networks of a shoot beside those of another
 // shoot in the same namespace.
-func TestTenantNetworks(t *testing.T) {
+func TestReconcileNetworks(t *testing.T) {
 	t.Parallel()
 
 	other := network(namespace, "shoot--garden-dev--other-a", bridge, map[string]string{kubevirt.LabelShoot: "shoot--garden-dev--other"})
@@ -250,8 +250,8 @@ func TestUsedNetworksStay(t *testing.T) {
 	require.Empty(t, l.networks(t))
 }
 
-// TestForeignObjectsStay refuses to change objects that the shoot does not own.
-func TestForeignObjectsStay(t *testing.T) {
+// TestReconcile_ForeignObjects refuses to change objects that the shoot does not own.
+func TestReconcile_ForeignObjects(t *testing.T) {
 	t.Parallel()
 
 	l := newLandscape(t, config(tenant("a")), network(namespace, technicalID+"-a", `{"type":"theirs"}`, nil))
@@ -275,8 +275,8 @@ func TestSharedNetworks(t *testing.T) {
 		"spec.provider.infrastructureConfig.networks.sharedNetworks[0]: the shoot cannot use NetworkAttachmentDefinition default/net-conf")
 }
 
-// TestNamespacePerShoot creates and deletes a namespace, and leaves one that it does not own.
-func TestNamespacePerShoot(t *testing.T) {
+// TestReconcileNamespace creates and deletes a namespace, and leaves one that it does not own.
+func TestReconcileNamespace(t *testing.T) {
 	t.Parallel()
 
 	own := &api.InfrastructureConfig{Namespace: &api.NamespaceConfig{Create: true}}
@@ -306,7 +306,7 @@ func TestNamespacePerShoot(t *testing.T) {
 	require.ErrorContains(t, foreign.actuator.Delete(t.Context(), logr.Discard(), foreign.infra, foreign.cluster), "is not labelled")
 }
 
-func TestIsolation(t *testing.T) {
+func TestReconcileIsolation(t *testing.T) {
 	t.Parallel()
 
 	isolated := &api.InfrastructureConfig{Isolation: &api.IsolationConfig{Enabled: true, AllowedCIDRs: []string{"10.1.0.0/16"}}}
@@ -368,8 +368,8 @@ func TestForceDelete(t *testing.T) {
 	require.NoError(t, l.actuator.ForceDelete(t.Context(), logr.Discard(), l.infra, l.cluster))
 }
 
-// TestMigration leaves the provider cluster as it is, and restores the same status.
-func TestMigration(t *testing.T) {
+// TestMigrate leaves the provider cluster as it is, and restores the same status.
+func TestMigrate(t *testing.T) {
 	t.Parallel()
 
 	l := newLandscape(t, config(tenant("a")))

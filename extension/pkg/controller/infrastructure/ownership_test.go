@@ -50,9 +50,9 @@ func allOptions() *api.InfrastructureConfig {
 	return all
 }
 
-// TestOwner_ForeignUID neither changes nor deletes objects of a Shoot of another landscape that has the same
+// TestReconcile_ForeignUID neither changes nor deletes objects of a Shoot of another landscape that has the same
 // technical ID.
-func TestOwner_ForeignUID(t *testing.T) {
+func TestReconcile_ForeignUID(t *testing.T) {
 	t.Parallel()
 
 	for i, object := range objectsOf("another") {
@@ -71,9 +71,9 @@ func TestOwner_ForeignUID(t *testing.T) {
 	}
 }
 
-// TestOwner_Unlabelled adopts objects from before the label. Namespaces are not labelled: the account is not
-// allowed to update them.
-func TestOwner_Unlabelled(t *testing.T) {
+// TestReconcile_UnlabelledObjects adopts objects that were created before the label existed.
+// Namespaces are not labelled: the account is not allowed to update them.
+func TestReconcile_UnlabelledObjects(t *testing.T) {
 	t.Parallel()
 
 	l := newLandscape(t, allOptions(), objectsOf("")...)
@@ -118,8 +118,8 @@ func TestUsedNetworks_ForeignMachine(t *testing.T) {
 	}
 }
 
-// TestOwner_NewObjects have the label.
-func TestOwner_NewObjects(t *testing.T) {
+// TestReconcile_LabelsNewObjects requires new objects to have the label.
+func TestReconcile_LabelsNewObjects(t *testing.T) {
 	t.Parallel()
 
 	l := newLandscape(t, allOptions())

@@ -16,8 +16,8 @@ import (
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 )
 
-// TestFields follows fields of the Shoot and the CloudProfile into the ProviderSpec.
-func TestFields(t *testing.T) {
+// TestNewPool_Fields follows fields of the Shoot and the CloudProfile into the ProviderSpec.
+func TestNewPool_Fields(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {

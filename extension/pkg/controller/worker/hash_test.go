@@ -98,9 +98,9 @@ func classNameOf(t *testing.T, s *setting) string {
 	return deployments[0].ClassName
 }
 
-// TestWhatReplacesMachines compares the names of classes before and after each change:
+// TestHashOf compares the names of classes before and after each change:
 // machine-controller-manager replaces machines whose class has another name.
-func TestWhatReplacesMachines(t *testing.T) {
+func TestHashOf(t *testing.T) {
 	t.Parallel()
 
 	before := classNameOf(t, rich())
@@ -121,9 +121,9 @@ func TestWhatReplacesMachines(t *testing.T) {
 	}
 }
 
-// TestStorageOfMachineTypeReplacesMachines changes the storage of a machine type, which is the root
+// TestHashOf_MachineTypeStorage changes the storage of a machine type, which is the root
 // volume of pools without a volume.
-func TestStorageOfMachineTypeReplacesMachines(t *testing.T) {
+func TestHashOf_MachineTypeStorage(t *testing.T) {
 	t.Parallel()
 
 	of := func(size string) *setting {

@@ -167,8 +167,8 @@ func (s *setting) specs(t *testing.T) []*providerspec.ProviderSpec {
 	return specs
 }
 
-// TestGuideOf2020 turns the Shoot of the user guide into a MachineDeployment and a MachineClass.
-func TestGuideOf2020(t *testing.T) {
+// TestWorkerDelegate_GuideOf2020 turns the Shoot of the user guide into a MachineDeployment and a MachineClass.
+func TestWorkerDelegate_GuideOf2020(t *testing.T) {
 	t.Parallel()
 
 	d := guide().delegate(t)
@@ -212,8 +212,8 @@ func TestGuideOf2020(t *testing.T) {
 	require.True(t, spec.UsesGoldenImage())
 }
 
-// TestZones distributes the numbers of a pool over its zones.
-func TestZones(t *testing.T) {
+// TestAddPool_Zones distributes the numbers of a pool over its zones.
+func TestAddPool_Zones(t *testing.T) {
 	t.Parallel()
 
 	s := guide()
@@ -235,9 +235,9 @@ func TestZones(t *testing.T) {
 	require.Equal(t, "c", specs[2].Zone)
 }
 
-// TestSettingsOfNodesAndAutoscaler are on the MachineDeployment or in the node template, where they
-// replace no machine.
-func TestSettingsOfNodesAndAutoscaler(t *testing.T) {
+// TestDeploymentOf_Settings requires the settings of nodes and of cluster-autoscaler on the
+// MachineDeployment or in the node template, where changing them does not replace machines.
+func TestDeploymentOf_Settings(t *testing.T) {
 	t.Parallel()
 
 	s := guide()
@@ -286,8 +286,8 @@ func TestClassesPrecedeTheActuator(t *testing.T) {
 	require.Len(t, classes.Items, 1)
 }
 
-// TestInPlaceUpdates keeps the virtual machines of a pool.
-func TestInPlaceUpdates(t *testing.T) {
+// TestStrategy_InPlaceUpdates requires in-place updates to keep the virtual machines of a pool.
+func TestStrategy_InPlaceUpdates(t *testing.T) {
 	t.Parallel()
 
 	for strategy, want := range map[gardencorev1beta1.MachineUpdateStrategy]machinev1alpha1.OrchestrationType{

@@ -61,8 +61,8 @@ func (l *lagging) GetCluster(context.Context) (*extensionscontroller.Cluster, er
 	return &extensionscontroller.Cluster{Shoot: &gardencorev1beta1.Shoot{}}, nil
 }
 
-// TestClusterIsAwaited has a Cluster that the cache does not have yet.
-func TestClusterIsAwaited(t *testing.T) {
+// TestEnsureCloudProviderSecret_AwaitsCluster retries while the Cluster is not in the cache yet.
+func TestEnsureCloudProviderSecret_AwaitsCluster(t *testing.T) {
 	t.Parallel()
 
 	absent := apierrors.NewNotFound(extensionsv1alpha1.Resource("clusters"), "shoot")
@@ -88,8 +88,9 @@ func TestClusterIsAwaited(t *testing.T) {
 
 var errForbidden = errors.New("forbidden")
 
-// TestNamespaceOfShoot writes the namespace of a shoot that has its own, and nothing else.
-func TestNamespaceOfShoot(t *testing.T) {
+// TestEnsureCloudProviderSecret_NamespacePerShoot writes only the namespace, and only for a shoot that
+// has its own.
+func TestEnsureCloudProviderSecret_NamespacePerShoot(t *testing.T) {
 	t.Parallel()
 
 	config, namespace, err := kubeconfig.RESTConfig(mutated(t, rawKubeconfig, `"namespace": {"create": true}`))
@@ -99,8 +100,9 @@ func TestNamespaceOfShoot(t *testing.T) {
 	require.Equal(t, "secret", config.BearerToken)
 }
 
-// TestOthersAreUnchanged leaves other shoots, and kubeconfigs that cannot be used.
-func TestOthersAreUnchanged(t *testing.T) {
+// TestEnsureCloudProviderSecret_Unchanged does not change the kubeconfigs of shoots without a
+// namespace of their own, or kubeconfigs that cannot be used.
+func TestEnsureCloudProviderSecret_Unchanged(t *testing.T) {
 	t.Parallel()
 
 	for _, infrastructureConfig := range []string{"", `"networks": {}`, `"namespace": {"create": false}`} {

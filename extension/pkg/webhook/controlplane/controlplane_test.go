@@ -78,7 +78,7 @@ func TestShippedSidecarIsGardeners(t *testing.T) {
 	require.Equal(t, generic.LivenessProbe.HTTPGet, shipped.LivenessProbe.HTTPGet)
 }
 
-func TestVPA(t *testing.T) {
+func TestEnsureMachineControllerManagerVPA(t *testing.T) {
 	t.Parallel()
 
 	vpa := &vpaautoscalingv1.VerticalPodAutoscaler{}

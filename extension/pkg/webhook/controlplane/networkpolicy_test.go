@@ -11,9 +11,10 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/test/networkpolicy"
 )
 
-// TestMachineControllerManager_ReachesShootOfItsSeed requires machine-controller-manager, in which the driver runs, to
-// reach a provider cluster that is a shoot of the same seed.
-func TestMachineControllerManager_ReachesShootOfItsSeed(t *testing.T) {
+// TestEnsureMachineControllerManagerDeployment_ReachesShootOfSameSeed requires
+// machine-controller-manager, in which the driver runs, to reach a provider cluster that is a shoot of
+// the same seed.
+func TestEnsureMachineControllerManagerDeployment_ReachesShootOfSameSeed(t *testing.T) {
 	t.Parallel()
 
 	d := deployment()

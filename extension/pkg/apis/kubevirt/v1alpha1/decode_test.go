@@ -33,8 +33,8 @@ func rawOf(t *testing.T, text string) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: raw}
 }
 
-// TestGuidesOf2020 decodes the examples of the 2020 user guides. Each value must be in its field.
-func TestGuidesOf2020(t *testing.T) {
+// TestDecode_GuidesOf2020 decodes the examples of the 2020 user guides. Each value must be in its field.
+func TestDecode_GuidesOf2020(t *testing.T) {
 	t.Parallel()
 
 	infrastructure := &api.InfrastructureConfig{}
@@ -73,8 +73,8 @@ func TestGuidesOf2020(t *testing.T) {
 	require.True(t, worker.DisablePreAllocatedDataVolumes)
 }
 
-// TestStatusesOf2020 decodes what the archived extension wrote.
-func TestStatusesOf2020(t *testing.T) {
+// TestDecode_StatusesOf2020 decodes what the archived extension wrote.
+func TestDecode_StatusesOf2020(t *testing.T) {
 	t.Parallel()
 
 	infrastructure, worker := &api.InfrastructureStatus{}, &api.WorkerStatus{}
@@ -106,8 +106,8 @@ func TestDecodeReportsAllErrors(t *testing.T) {
 	require.Len(t, api.Decode(&runtime.RawExtension{Raw: []byte(`[]`)}, field.NewPath("config"), &api.WorkerConfig{}), 1)
 }
 
-// TestTemplatesKeepExplicitZeros decodes and writes a template: false is not the same as unset.
-func TestTemplatesKeepExplicitZeros(t *testing.T) {
+// TestDecode_KeepsExplicitZeros decodes and writes a template: false is not the same as unset.
+func TestDecode_KeepsExplicitZeros(t *testing.T) {
 	t.Parallel()
 
 	const template = `{"spec":{"template":{"spec":{"domain":{"devices":{"autoattachMemBalloon":false}}}}}}`
