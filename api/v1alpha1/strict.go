@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agext/levenshtein"
@@ -197,15 +198,15 @@ func (p *pruner) unknown(path *field.Path, key string, object map[string]any, kn
 
 	switch meant := Closest(key, names); {
 	case meant != "":
-		p.report(field.Forbidden(path.Child(key), "there is no such field; did you mean "+meant+"?"))
+		p.report(field.Forbidden(path.Child(key), "unknown field; did you mean "+strconv.Quote(meant)+"?"))
 
 		if _, given := object[meant]; !given {
 			keep(pruned, meant, p.prune(path.Child(meant), object[key], known[meant]))
 		}
 	case len(names) > 0 && len(names) <= few:
-		p.report(field.Forbidden(path.Child(key), "there is no such field; the fields are "+strings.Join(names, ", ")))
+		p.report(field.Forbidden(path.Child(key), "unknown field; the fields are "+strings.Join(names, ", ")))
 	default:
-		p.report(field.Forbidden(path.Child(key), "there is no such field; remove it, or look up its name in the API reference"))
+		p.report(field.Forbidden(path.Child(key), "unknown field; remove it, or look up its name in the API reference"))
 	}
 }
 

@@ -135,7 +135,7 @@ func TestRender_Errors(t *testing.T) {
 		"None":              {reason: "what there is, is named", stdin: "kind: Secret\ndata: []\n", want: "no MachineClass, but objects of kind Secret"},
 		"NoYAML":            {reason: "the file is named", stdin: "a: [", want: "standard input: near line 1"},
 		"UnknownClassField": {reason: "the class is read strictly", stdin: class("{}") + "\nprovidor: kubevirt", want: "providor"},
-		"BadSpec":           {reason: "all errors are listed", stdin: class("{zoen: a}"), want: "providerSpec.zoen: Forbidden: there is no such field; did you mean zone?"},
+		"BadSpec":           {reason: "all errors are listed", stdin: class("{zoen: a}"), want: "providerSpec.zoen: Forbidden: unknown field; did you mean \"zone\"?"},
 		"BadMachine":        {reason: "its name becomes a node's", stdin: commands.Valid, args: []string{"--machine", "m.1"}, want: "m.1"},
 		"ForeignProvider":   {reason: "the sidecar would refuse it", stdin: commands.Valid + "provider: aws\n", want: `"aws"`},
 		"SameNames": {

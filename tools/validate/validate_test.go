@@ -164,7 +164,7 @@ func TestExcludeReported(t *testing.T) {
 	out, err := run(t, text, "validate", "-f", "-")
 	require.Equal(t, output.ExitInvalid, output.ExitCode(err))
 	require.Contains(t, out, "metadata.labels: Invalid value: must be an object")
-	require.Equal(t, 1, strings.Count(out, ": spec: Forbidden: there is no such field; the fields are apiVersion, "))
+	require.Equal(t, 1, strings.Count(out, ": spec: Forbidden: unknown field; the fields are apiVersion, "))
 	require.Contains(t, out, `apiVersion: Unsupported value: ""`, "the List's is not the item's")
 }
 

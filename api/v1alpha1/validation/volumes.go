@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -116,7 +117,7 @@ func validateAdditionalVolumes(list []v1alpha1.AdditionalVolume, path *field.Pat
 		entry := path.Index(i)
 		errs = append(errs, validateVolumeName(volume.Name, entry.Child("name"))...)
 		errs = append(errs, forbid(entry.Child("name"), names.Has(volume.Name),
-			"the spec, the driver or KubeVirt already has a volume "+volume.Name+"; use another name")...)
+			"volume name "+strconv.Quote(volume.Name)+" is already used by the spec, the driver or KubeVirt; choose another one")...)
 		names.Insert(volume.Name)
 
 		switch {
