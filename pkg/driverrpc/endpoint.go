@@ -91,7 +91,7 @@ func (e Endpoint) removeStale(ctx context.Context) error {
 
 	// Any other error means a live process that is too busy.
 	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("another process listens on %s", e.address)
+		return fmt.Errorf("another process is already listening on %s", e.address)
 	}
 
 	if err := os.Remove(e.address); err != nil {

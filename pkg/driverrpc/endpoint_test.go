@@ -67,7 +67,7 @@ func TestListen_Sockets(t *testing.T) {
 			listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", path)
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = listener.Close() }) // The test's folder is removed, too.
-		}, "another process listens on"},
+		}, "another process is already listening on"},
 		"file": {"it may contain data", func(t *testing.T, path string) {
 			t.Helper()
 			require.NoError(t, os.WriteFile(path, nil, 0o600))

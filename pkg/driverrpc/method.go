@@ -108,7 +108,7 @@ func (m *method[Req, Resp, WireReq, WireResp]) requireComplete(resp *Resp, code 
 	case missing == "":
 		return nil
 	case code == codes.OK:
-		return invalidResponse(m.name, "a success without "+missing)
+		return invalidResponse(m.name, "success without "+missing)
 	default:
 		return invalidResponse(m.name, fmt.Sprintf("machine code %d (%s) without %s", code, code, missing))
 	}

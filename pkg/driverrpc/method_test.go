@@ -122,7 +122,7 @@ func TestInvalidResponses(t *testing.T) {
 			machineError: &driverv1.MachineError{MachineCode: 17, Response: incomplete}, defect: "machine code 17 (Uninitialized) without a provider ID",
 		},
 		"StatusEmpty": {
-			reason: "both are written to the Machine", method: "GetMachineStatus", defect: "a success without a provider ID and a node name",
+			reason: "both are written to the Machine", method: "GetMachineStatus", defect: "success without a provider ID or a node name",
 		},
 		"StatusOK": {
 			reason: "an error cannot be OK", method: "GetMachineStatus", machineError: &driverv1.MachineError{}, defect: "machine code 0 (OK)",
@@ -131,15 +131,15 @@ func TestInvalidResponses(t *testing.T) {
 			reason: "machine-controller-manager would retry only after minutes", method: "GetMachineStatus",
 			machineError: &driverv1.MachineError{MachineCode: unknown}, defect: "machine code 4294967295, which does not exist",
 		},
-		"CreateEmpty": {reason: "both are written to the Machine", method: "CreateMachine", defect: "a success without a provider ID and a node name"},
+		"CreateEmpty": {reason: "both are written to the Machine", method: "CreateMachine", defect: "success without a provider ID or a node name"},
 		"CreateWithoutNode": {
 			reason: "it becomes a label of the Machine", method: "CreateMachine",
-			resp: &driverv1.CreateMachineResponse{ProviderId: "kubevirt://m"}, defect: "a success without a node name",
+			resp: &driverv1.CreateMachineResponse{ProviderId: "kubevirt://m"}, defect: "success without a node name",
 		},
 		"CreateNextCode": {
 			reason: "the first code that does not exist", method: "CreateMachine", machineError: &driverv1.MachineError{MachineCode: 18}, defect: "machine code 18",
 		},
-		"InitializeEmpty": {reason: "no machine was initialized", method: "InitializeMachine", defect: "a success without a provider ID and a node name"},
+		"InitializeEmpty": {reason: "no machine was initialized", method: "InitializeMachine", defect: "success without a provider ID or a node name"},
 		"InitializeOK":    {reason: "an error cannot be OK", method: "InitializeMachine", machineError: &driverv1.MachineError{}, defect: "machine code 0 (OK)"},
 		"DeleteOK":        {reason: "the machine may still exist", method: "DeleteMachine", machineError: &driverv1.MachineError{}, defect: "machine code 0 (OK)"},
 		"DeleteUnknownCode": {
@@ -147,11 +147,11 @@ func TestInvalidResponses(t *testing.T) {
 		},
 		"ListWithoutID": {
 			reason: "machine-controller-manager deletes unknown machines", method: "ListMachines",
-			resp: &driverv1.ListMachinesResponse{MachineList: map[string]string{"": "m"}}, defect: "a success without a provider ID of a listed machine",
+			resp: &driverv1.ListMachinesResponse{MachineList: map[string]string{"": "m"}}, defect: "success without a provider ID of a listed machine",
 		},
 		"ListWithoutName": {
 			reason: "machine-controller-manager deletes unknown machines", method: "ListMachines",
-			resp: &driverv1.ListMachinesResponse{MachineList: map[string]string{"kubevirt://m": ""}}, defect: "a success without a node name of a listed machine",
+			resp: &driverv1.ListMachinesResponse{MachineList: map[string]string{"kubevirt://m": ""}}, defect: "success without a node name of a listed machine",
 		},
 		"VolumesOK": {reason: "an error cannot be OK", method: "GetVolumeIDs", machineError: &driverv1.MachineError{}, defect: "machine code 0 (OK)"},
 

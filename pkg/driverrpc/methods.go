@@ -82,7 +82,7 @@ var initializeMachine = method[
 	missing:  func(r *driver.InitializeMachineResponse) string { return missingIdentity(r.ProviderID, r.NodeName) },
 }
 
-// deleteMachine requires no field of a response: success alone means that the machine is gone.
+// deleteMachine's response may be empty: success means that the machine is gone.
 var deleteMachine = method[
 	driver.DeleteMachineRequest, driver.DeleteMachineResponse, driverv1.DeleteMachineRequest, driverv1.DeleteMachineResponse,
 ]{
@@ -207,7 +207,7 @@ func missingInList(r *driver.ListMachinesResponse) string {
 func missingIdentity(providerID, nodeName string) string {
 	switch {
 	case providerID == "" && nodeName == "":
-		return "a provider ID and a node name"
+		return "a provider ID or a node name"
 	case providerID == "":
 		return "a provider ID"
 	case nodeName == "":

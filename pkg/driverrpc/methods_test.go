@@ -48,7 +48,7 @@ func TestClient_NilRequests(t *testing.T) {
 func TestClient_NilResponses(t *testing.T) {
 	t.Parallel()
 
-	const incomplete = " returned a success without a provider ID and a node name"
+	const incomplete = " returned success without a provider ID or a node name"
 
 	calls := methods(connect(t, respondWith(nil, false)))
 
