@@ -142,8 +142,7 @@ var capacity = []symptom{
 		from:    []origin{scheduler},
 		reasons: scheduled,
 		unless:  volumeProblem,
-		remedy: "no node of " + place + " has the labels that the machine requires and only taints that it tolerates; correct the region or the zone, " +
-			"or add such nodes",
+		remedy:  "no node in " + place + " matches the machine's node affinity and tolerations; correct the region or the zone, or add such nodes",
 	},
 }
 

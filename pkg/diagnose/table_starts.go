@@ -220,7 +220,7 @@ var obstructions = []symptom{
 		remedy:  "delete the pod that uses the claim, or name another claim",
 	},
 	{
-		// Kubelet, and the attach-detach controller, in their events.
+		// Events of kubelet and the attach-detach controller.
 		reason:  "VolumeMountFailed",
 		kind:    spi.ErrPrecondition,
 		grace:   obstruction,

@@ -138,7 +138,7 @@ func TestPlan_ForeignMigration(t *testing.T) {
 	t.Parallel()
 
 	for since, want := range map[time.Duration]string{
-		59 * time.Minute: "a Migrating requested by others",
+		59 * time.Minute: "a Migrating requested by another client",
 		61 * time.Minute: "a Replace its live migration has not ended for 1h",
 	} {
 		in := running(3).evacuate("a", 2*time.Hour, migration(spi.MigrationForeign, since))

@@ -139,7 +139,7 @@ func (m *Machines) removeInstance(ctx context.Context, c *providerapi.Clients, i
 	switch {
 	case render.Owns(in.Identity, instance.Labels) && !in.Orphan:
 	case render.Owns(in.Identity, instance.Labels):
-		return spi.WithRemedy(spi.Errorf(spi.ErrConflict, "VirtualMachineInstance %s has no VirtualMachine, and no Machine is known for it",
+		return spi.WithRemedy(spi.Errorf(spi.ErrConflict, "VirtualMachineInstance %s has neither a VirtualMachine nor a Machine",
 			c.Path(in.Name)), "delete it")
 	case record.claims(instance) && !record.address.IsAbandoned():
 		return wrongTags(c, record, "VirtualMachineInstance", instance)

@@ -76,8 +76,8 @@ func (m *Machines) endSightings(uid types.UID) {
 func (m *Machines) checkOrphan(ctx context.Context, c *providerapi.Clients, vm *kubevirtv1.VirtualMachine) error {
 	by := caller.Of(ctx)
 	if by == caller.Unknown { // It may stand for several processes.
-		return spi.WithRemedy(spi.Errorf(spi.ErrConflict, "no Machine is known for VirtualMachine %s, and the client does not identify its "+
-			"process: the driver deletes no orphans for such a client", c.Path(vm.Name)),
+		return spi.WithRemedy(spi.Errorf(spi.ErrConflict, "VirtualMachine %s has no Machine, and the client does not identify its process: "+
+			"the driver does not delete orphans for such a client", c.Path(vm.Name)),
 			"delete the VirtualMachine, or let the client identify its process")
 	}
 
@@ -86,6 +86,6 @@ func (m *Machines) checkOrphan(ctx context.Context, c *providerapi.Clients, vm *
 		return nil
 	}
 
-	return spi.Errorf(spi.ErrConflict, "no Machine is known for VirtualMachine %s; it is deleted if this is still the case in %s",
+	return spi.Errorf(spi.ErrConflict, "VirtualMachine %s has no Machine; it will be deleted if that has not changed in %s",
 		c.Path(vm.Name), left.Round(time.Second))
 }

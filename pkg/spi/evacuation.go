@@ -93,9 +93,9 @@ const (
 	// MigrationPending means that the migration is queued, or that its target is being prepared.
 	// The guest is untouched.
 	MigrationPending Migration = "Pending"
-	// MigrationForeign means that others have requested the migration, and that it has not ended. Only
-	// they can cancel it, and what it waits for is unknown.
-	MigrationForeign Migration = "requested by others"
+	// MigrationForeign means that another client has requested the migration, and that it has not
+	// ended. Only that client can cancel it, and the reason why it waits is unknown.
+	MigrationForeign Migration = "requested by another client"
 	// MigrationRunning means that the guest is being moved.
 	MigrationRunning Migration = "Running"
 	// MigrationFailed means that the migration has ended and the guest has not moved.

@@ -198,7 +198,7 @@ func runAsOrphan(t *testing.T, s *harness.Shoot, injector *faultInjector) {
 	require.NoError(t, err)
 
 	r.machine.Machine.UID = ""
-	r.expected = report{"OperationInProgress", "no Machine is known"}
+	r.expected = report{"OperationInProgress", "has no Machine"}
 
 	passUntil(t, "the orphan is gone", func(t *testing.T) bool {
 		t.Helper()
