@@ -77,7 +77,7 @@ var withoutInjector = harness.PerKubeVirt[[]checks.Result]{
 	"1.6": nil,
 	"1.7": nil,
 	"1.8": nil,
-	"1.9": {bad("network", checks.Warning, "resources of Multus networks", "no webhook for pods is named network-resources-injector", "disabledFeatureGates")},
+	"1.9": {bad("network", checks.Warning, "resources of Multus networks", "nor a network-resources-injector requests", "disabledFeatureGates")},
 }
 
 func brokenReferences(t *testing.T) map[string]breakage {

@@ -76,8 +76,8 @@ func checkInjector(ctx context.Context, r *reader) []Result {
 		return s.ok("are requested by the " + injector)
 	}
 
-	return s.warn("KubeVirt does not request them, and no webhook for pods is named "+injector+
-		": machines may be placed on nodes without a free device or without the network, and fail there or have no connection",
+	return s.warn("neither KubeVirt nor a "+injector+" requests the networks' devices: "+
+		"machines may be scheduled to nodes without a free device or without the network, and fail there or have no connection",
 		"install the "+injector+", or disable the gate "+gateExternalNetResources.name+
 			" in spec.configuration.developerConfiguration.disabledFeatureGates of the KubeVirt resource; then check: "+list)
 }
