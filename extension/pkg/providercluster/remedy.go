@@ -26,7 +26,7 @@ func WithRemedy(err error) error {
 	case apierrors.IsUnauthorized(err):
 		remedy = "replace the credentials of the Shoot"
 	case apierrors.IsForbidden(err):
-		remedy = "grant the account of the kubeconfig the permissions of extension/kubernetes/provider-namespace, or of extension/kubernetes/namespace-per-shoot for namespace.create"
+		remedy = "grant the kubeconfig's user the permissions in extension/kubernetes/provider-namespace (namespace-per-shoot if namespace.create is set)"
 	}
 
 	return &remedied{fmt.Errorf("%w; %s", err, remedy)}

@@ -53,5 +53,5 @@ func TestExplain(t *testing.T) {
 
 	denied := apierrors.NewForbidden(roles, "", nil)
 	denied.ErrStatus.Message = `roles is forbidden: User "a" cannot list resource "roles"`
-	require.ErrorContains(t, Explain(nameError(denied)), "grant the account of the kubeconfig")
+	require.ErrorContains(t, Explain(nameError(denied)), "grant the kubeconfig's user")
 }

@@ -227,7 +227,7 @@ func TestReconcileNetworks(t *testing.T) {
 	require.NoError(t, l.actuator.Delete(t.Context(), logr.Discard(), l.infra, l.cluster), "again")
 }
 
-// TestUsedNetworksStay keeps a network that left the configuration until no virtual machine uses it.
+// TestUsedNetworksStay keeps a network that is no longer configured until no virtual machine uses it.
 func TestUsedNetworksStay(t *testing.T) {
 	t.Parallel()
 

@@ -83,7 +83,7 @@ func (f *flow) checkPermissions(ctx context.Context) ([]fault, error) {
 	}
 
 	return []fault{{gardencorev1beta1.ErrorInfraUnauthorized, credentialsPath(), fmt.Sprintf(
-		"the account of the kubeconfig may not %s in namespace %s of the provider cluster; apply extension/kubernetes/provider-namespace, or extension/kubernetes/namespace-per-shoot for namespace.create",
+		"the kubeconfig's user may not %s in namespace %s of the provider cluster; apply extension/kubernetes/provider-namespace, or extension/kubernetes/namespace-per-shoot for namespace.create",
 		strings.Join(missing, ", "), f.namespace)}}, nil
 }
 

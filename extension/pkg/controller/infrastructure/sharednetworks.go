@@ -87,7 +87,7 @@ func notOffered(shared api.SharedNetwork, i int) fault {
 // another shoot. It does not distinguish them: a user must not learn which networks exist.
 func unusable(key client.ObjectKey, i int) fault {
 	return fault{gardencorev1beta1.ErrorRetryableConfigurationProblem, sharedPath(i), fmt.Sprintf(
-		"the shoot cannot use NetworkAttachmentDefinition %s of the provider cluster: it does not exist, the account of the kubeconfig may not get it, or it belongs to another shoot; "+
+		"the shoot cannot use NetworkAttachmentDefinition %s of the provider cluster: it does not exist, the kubeconfig's user may not get it, or it belongs to another shoot; "+
 			"create it, or correct its name and namespace, or grant get for it (extension/kubernetes/shared-networks)", key)}
 }
 
