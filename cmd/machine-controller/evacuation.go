@@ -45,7 +45,7 @@ func (o *evacuationOptions) addFlags(fs *pflag.FlagSet) {
 			"External, unless their class sets another one. Set it if the admin of the provider cluster drains nodes and has granted the "+
 			"permissions in kubernetes/evacuation.")
 	fs.IntVar(&o.maxPerDeployment, "evacuation-max-per-deployment", o.maxPerDeployment,
-		"Maximum number of Machines of a MachineDeployment that may be evacuated from provider nodes at the same time, and that may be missing; raise it "+
+		"Maximum number of Machines per MachineDeployment that may be unavailable or in evacuation at the same time; raise it "+
 			"to drain the nodes of a large worker pool faster.")
 	fs.DurationVar(&o.deadline, "evacuation-deadline", o.deadline,
 		"How long a machine waits for its MachineDeployment to be healthy before it is evacuated regardless, and how long the "+

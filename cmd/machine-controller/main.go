@@ -157,13 +157,13 @@ func (o *options) newRemote(ctx context.Context) (*process, error) {
 		return nil, err
 	}
 
-	go announce(ctx, client, o.remote.endpoint)
+	go logDriver(ctx, client, o.remote.endpoint)
 
 	return &process{driver: client, stop: func(context.Context) {}}, nil
 }
 
-// announce logs the driver's name and version. Nothing depends on it: the driver may start later.
-func announce(ctx context.Context, driver *driverrpc.Client, endpoint string) {
+// logDriver logs the driver's name and version. Nothing depends on it: the driver may start later.
+func logDriver(ctx context.Context, driver *driverrpc.Client, endpoint string) {
 	info, err := driver.Info(ctx)
 	if err != nil {
 		klog.ErrorS(err, "The driver does not respond yet", "endpoint", endpoint)

@@ -14,8 +14,8 @@ import (
 
 // Limits bound the speed of evacuations.
 type Limits struct {
-	// MaxPerDeployment is the maximum number of Machines of a MachineDeployment that may be
-	// evacuated at the same time, and that may be missing.
+	// MaxPerDeployment is the maximum number of Machines per MachineDeployment that may be
+	// unavailable or in evacuation at the same time.
 	MaxPerDeployment int
 	// Deadline bounds waiting: a machine that has waited this long no longer waits for the health
 	// of its MachineDeployment, nor for an operation of machine-controller-manager; a migration that
