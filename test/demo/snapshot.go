@@ -161,7 +161,7 @@ func (w workers) String() string {
 	for _, class := range slices.Sorted(maps.Keys(w)) {
 		parts = append(parts, fmt.Sprintf("%d of %s", w[class], class))
 	}
-	return strings.Join(parts, " and ") + ", Running, with Ready shoot nodes and nothing beside them"
+	return strings.Join(parts, " and ") + ", Running, with Ready shoot nodes and nothing else"
 }
 
 // reached returns the difference from the wanted workers, or "".
