@@ -140,8 +140,8 @@ type CloudInit struct {
 
 // Devices configure the machine's disks and other devices, as in KubeVirt.
 type Devices struct {
-	// Disks configure the disks of volumes, by the names of the volumes: "root-disk", or the name
-	// of an additional volume. Default: a virtio disk for each volume.
+	// Disks overrides how volumes are attached. An entry's name is "root-disk" or the name of an
+	// additional volume; volumes without an entry get a virtio disk.
 	Disks []kubevirtv1.Disk `json:"disks,omitempty"`
 	// Rng gives the guest a random number generator.
 	Rng *kubevirtv1.Rng `json:"rng,omitempty"`

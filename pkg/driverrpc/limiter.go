@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// limiter bounds a resource that calls use, and the share of each client, so that no client blocks
-// all others.
+// limiter caps concurrent use of a resource, in total and per client, so that one client cannot
+// starve the others.
 type limiter struct {
 	size, share int64
 	total       *semaphore.Weighted

@@ -94,7 +94,7 @@ func (c *Controller) Observe(class *v1alpha1.MachineClass, secret *corev1.Secret
 	previous := c.classes.setTarget(class.Name, target)
 
 	c.queue.Add(target)
-	c.queue.Add(previous) // Possibly, no class refers to it anymore.
+	c.queue.Add(previous) // No class may refer to it anymore.
 }
 
 // Run reconciles watch targets until ctx is done. It has only one worker: two could each evacuate

@@ -54,7 +54,7 @@ type classKey struct {
 	name    types.NamespacedName
 }
 
-// entry is the last request for a MachineClass.
+// entry is what the latest request said about a MachineClass.
 type entry struct {
 	image   string
 	deleted bool

@@ -108,7 +108,7 @@ func (c *Cache) find(key hash) *Clients {
 	}
 
 	found.used = time.Now()
-	c.shrink()
+	c.evict()
 
 	return found.clients
 }
@@ -133,25 +133,26 @@ func (c *Cache) make(key hash, raw []byte) (*Clients, error) {
 		return nil, err
 	}
 
-	c.keep(key, made)
+	c.add(key, made)
 
 	return made.clients, nil
 }
 
-func (c *Cache) keep(key hash, made *entry) {
+func (c *Cache) add(key hash, made *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	c.announce(made.location)
-	c.retire(made.location)
+	c.logNewLocation(made.location)
+	c.closeIdle(made.location)
 
 	made.used = time.Now()
 	c.entries[key] = made
-	c.shrink()
+	c.evict()
 }
 
-// announce logs the properties of a new kubeconfig that concern an operator.
-func (c *Cache) announce(to location) {
+// logNewLocation logs that machines are created in the default namespace, or that the server or
+// namespace has changed.
+func (c *Cache) logNewLocation(to location) {
 	if to.namespace == metav1.NamespaceDefault {
 		klog.InfoS("Machines are created in the namespace \"default\" of the provider cluster; set another one in the kubeconfig's context",
 			"server", to.server)
@@ -169,9 +170,9 @@ func (c *Cache) announce(to location) {
 	}
 }
 
-// retire closes the idle connections to a server and namespace. Clients that are still in use, such
+// closeIdle closes the idle connections to a server and namespace. Clients that are still in use, such
 // as those of another user, open new ones.
-func (c *Cache) retire(to location) {
+func (c *Cache) closeIdle(to location) {
 	for _, e := range c.entries {
 		if e.location == to {
 			e.connections.CloseIdleConnections()
@@ -179,9 +180,9 @@ func (c *Cache) retire(to location) {
 	}
 }
 
-// shrink drops clients that were unused for too long, and the least recently
-// used one if there are too many.
-func (c *Cache) shrink() {
+// evict drops clients that were unused for too long, and the least recently used one if there are
+// too many.
+func (c *Cache) evict() {
 	var (
 		oldest hash
 		since  = time.Now()

@@ -47,7 +47,7 @@ func (c *Cache) current() map[location]*entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	c.shrink()
+	c.evict()
 
 	latest := map[location]*entry{}
 

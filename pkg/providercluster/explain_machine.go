@@ -189,7 +189,7 @@ func whereabouts(instance *kubevirtv1.VirtualMachineInstance) string {
 	return text
 }
 
-// waitingFor describes what the machine waits for until it is scheduled.
+// waitingFor describes what a machine that is not scheduled yet is waiting for.
 func waitingFor(seen *evidence) string {
 	if now := stage(seen); now.Message != "" {
 		return now.Message

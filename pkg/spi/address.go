@@ -47,7 +47,7 @@ func (a Address) SamePlace(b Address) bool {
 	return a == b
 }
 
-// String describes the address without the UID, for people.
+// String formats the address for messages; it omits the UID.
 func (a Address) String() string {
 	return fmt.Sprintf("namespace %s of %s with the tags %s and %s", a.Namespace, shortened(a.Server), a.Cluster, a.Role)
 }

@@ -359,8 +359,8 @@ func nameOnly(name string) *v1alpha1.Machine {
 }
 
 // search looks for the machine on each provider cluster where it may be, until it finds one of its
-// objects, or a foreign object with its name. If there are several clusters, an error of one of
-// them is only listed as unread: it is not a cause, since the machine may be on another cluster.
+// objects, or a foreign object with its name. If there are several clusters, a cluster that cannot
+// be read is listed in unread, but is not the cause: the machine may be on another one.
 func (d *Diagnoser) search(ctx context.Context, found *foundMachine) (last *kubevirt.Explanation) {
 	alone := len(found.requests) == 1 && len(found.unread) == 0
 
