@@ -17,7 +17,7 @@ func machineBlockReason(machine *v1alpha1.Machine, do action, now time.Time) str
 	case isUpdatedInPlace(machine):
 		return "it is being updated in place"
 	case do == replace && isPreserved(machine, now):
-		// A live migration preserves it too.
+		// A live migration does not destroy it.
 		return "it is preserved"
 	default:
 		return ""
@@ -41,9 +41,9 @@ func (p *planner) poolBlockReason(pool *machinePool, candidate *v1alpha1.Machine
 	}
 }
 
-// isUpdatedInPlace reports whether an update is in progress (machine-controller-manager,
-// pkg/util/provider/machinecontroller). A node that is only a candidate is still in use. A failed
-// update counts too: an operator must resolve it.
+// isUpdatedInPlace reports whether an in-place update is in progress (machine-controller-manager,
+// pkg/util/provider/machinecontroller). It is false for a node that is only a candidate and still in
+// use, and true for a failed update, which an operator must resolve.
 func isUpdatedInPlace(machine *v1alpha1.Machine) bool {
 	return slices.Contains(inPlacePhases, machine.Status.CurrentStatus.Phase) ||
 		slices.ContainsFunc(machine.Status.Conditions, func(condition corev1.NodeCondition) bool {
@@ -76,8 +76,8 @@ var (
 	inPlaceReasons = []string{v1alpha1.SelectedForUpdate, v1alpha1.DrainSuccessful, v1alpha1.ReadyForUpdate}
 )
 
-// isPreserved reports whether a machine is kept for debugging, or will be once
-// machine-controller-manager has processed its annotation.
+// isPreserved reports whether machine-controller-manager preserves a machine for debugging, or will do
+// so when it has processed the annotation.
 func isPreserved(machine *v1alpha1.Machine, now time.Time) bool {
 	if expiry := machine.Status.CurrentStatus.PreserveExpiryTime; expiry != nil {
 		return expiry.After(now)

@@ -84,8 +84,8 @@ func (c *classes) setTarget(name string, target targetKey) targetKey {
 	return previous
 }
 
-// kubeconfig returns the newest kubeconfig for a target, since the classes of a target receive a
-// rotated one at different times. It returns nil if no class points to the target anymore.
+// kubeconfig returns the newest kubeconfig for a target, because rotation reaches the classes of a
+// target at different times. It returns nil if no class points to the target anymore.
 func (c *classes) kubeconfig(target targetKey) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,9 +27,9 @@ func (p *planner) deadlineOf(machine *v1alpha1.Machine) time.Duration {
 // cannot spare it. A queue that advances is healthy, however long it is: the deadline of each
 // waiting machine starts again at the pool's last change, such as the creation of a replacement.
 //
-// A pool whose machines fail and are recreated forever keeps changing too. The wait therefore ends
-// after one deadline for each desired machine, and one for each other missing machine: a machine
-// that is not replaced extends the wait of the next one.
+// The last change of a pool whose machines fail and are recreated forever is always recent. The total
+// wait is therefore limited to one deadline for each desired machine, plus one for each other missing
+// machine, because a machine that is not replaced extends the wait of the next one.
 func (p *planner) isOverdue(e *spi.Evacuation, machine *v1alpha1.Machine, pool *machinePool) bool {
 	deadline := p.deadlineOf(machine)
 	deadlines := max(pool.desired, 1) + max(p.missing(pool, machine)-1, 0)
@@ -52,15 +52,14 @@ func (p *machinePool) lastChange() time.Time {
 	return last
 }
 
-// waitingSince returns the time since which an evacuation has waited without any progress in its
-// pool. Live migrations are progress too: in a queue that advances, no machine counts as waiting
-// for long.
+// waitingSince returns when an evacuation's wait without any progress in its pool began. A live
+// migration counts as progress, so that no machine in an advancing queue counts as waiting for long.
 func (p *planner) waitingSince(e *spi.Evacuation, pool *machinePool) time.Time {
 	return later(p.requestedAt(e), later(pool.lastChange(), p.migrationProgress[pool]))
 }
 
-// mayInterrupt reports whether the operation that blocks the evacuation of an overdue machine may
-// be interrupted. A step of an update in place has its own deadline.
+// mayInterrupt reports whether the evacuation of an overdue machine may interrupt the operation that
+// blocks it. A step of an in-place update has its own deadline.
 func (p *planner) mayInterrupt(machine *v1alpha1.Machine) bool {
 	return !isUpdatedInPlace(machine) || p.now.Sub(updateStepBegin(machine)) > p.deadlineOf(machine)
 }

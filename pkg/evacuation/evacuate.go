@@ -44,8 +44,8 @@ func (c *Controller) evacuate(ctx context.Context, target *watchTarget, list []s
 	return errors.Join(errs...)
 }
 
-// withoutShuttingDown returns the evacuations that need further action. The guests of the others no longer
-// wait.
+// withoutShuttingDown returns the evacuations that need further action. The guests of the other
+// machines are already shutting down.
 func withoutShuttingDown(target *watchTarget, list []spi.Evacuation) []spi.Evacuation {
 	var evacuating []spi.Evacuation
 
@@ -60,9 +60,8 @@ func withoutShuttingDown(target *watchTarget, list []spi.Evacuation) []spi.Evacu
 	return evacuating
 }
 
-// withoutRejectedMigrations returns the evacuations. It marks an evacuation as not migratable if
-// the provider cluster has rejected its migration for too long: no object there records a
-// rejection.
+// withoutRejectedMigrations marks evacuations as not migratable if the provider cluster has rejected
+// their migration for too long. No object in the provider cluster records a rejection.
 func (c *Controller) withoutRejectedMigrations(target *watchTarget, list []spi.Evacuation) []spi.Evacuation {
 	timeout := c.options.Limits.MigrationTimeout
 	list = slices.Clone(list)
@@ -78,8 +77,8 @@ func (c *Controller) withoutRejectedMigrations(target *watchTarget, list []spi.E
 	return list
 }
 
-// withRequestTimes returns the evacuations. An evacuation whose time the provider cluster does not
-// record counts from its first report, so that it reaches its deadline.
+// withRequestTimes adds missing request times, so that every evacuation reaches its deadline: if the
+// provider cluster does not record the time, the first report counts.
 func withRequestTimes(target *watchTarget, list []spi.Evacuation) []spi.Evacuation {
 	list = slices.Clone(list)
 
@@ -92,7 +91,7 @@ func withRequestTimes(target *watchTarget, list []spi.Evacuation) []spi.Evacuati
 	return list
 }
 
-// perform performs a step, and reports it afterwards.
+// perform performs a step and then reports it.
 func (c *Controller) perform(ctx context.Context, target *watchTarget, s *step) error {
 	send := c.requestOf(target, s)
 	if send == nil {

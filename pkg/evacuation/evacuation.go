@@ -33,7 +33,7 @@ type Options struct {
 	Machines machineclient.MachineV1alpha1Interface
 	// Namespace is the namespace of the Machines.
 	Namespace string
-	// Events records Events on the Machines, which it must not change.
+	// Events records Events on the Machines. It must not change the Machines.
 	Events record.EventRecorder
 	// Clock is the clock for deadlines.
 	Clock clock.PassiveClock
@@ -47,8 +47,8 @@ type Options struct {
 	ClassRetention time.Duration
 }
 
-// The bounds of the retry backoff. They are short: an admin is
-// waiting, and the next machine may succeed.
+// The bounds of the retry backoff. They are short, because an admin waits for the drain and the next
+// machine may succeed.
 const (
 	minRetry = 100 * time.Millisecond
 	maxRetry = 30 * time.Second

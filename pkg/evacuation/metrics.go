@@ -40,7 +40,7 @@ func newMetrics() *metrics {
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "mcm_kubevirt_evacuation_duration_seconds",
 			Help: "Time from the eviction request until the guest had left its provider node, in seconds, by outcome.",
-			// From one live migration to several consecutive drains of shoot nodes.
+			// From the duration of one live migration to that of several consecutive drains of shoot nodes.
 			Buckets: []float64{30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200},
 		}, []string{"outcome"}),
 	}

@@ -17,16 +17,15 @@ type Limits struct {
 	// MaxPerDeployment is the maximum number of Machines per MachineDeployment that may be
 	// unavailable or in evacuation at the same time.
 	MaxPerDeployment int
-	// Deadline bounds waiting: a machine that has waited this long no longer waits for the health
-	// of its MachineDeployment, nor for an operation of machine-controller-manager; a migration that
-	// has been running or pending this long counts as failed; and a machine that
-	// machine-controller-manager has been deleting this long is powered off. A Machine with a
-	// longer drain timeout of its own has a later deadline.
+	// Deadline bounds three waits. A machine that has waited this long is evacuated even if its
+	// MachineDeployment is unhealthy or machine-controller-manager operates on it. A migration that
+	// has been running or pending this long counts as failed. A machine whose deletion takes this
+	// long is powered off. A Machine with a longer drain timeout has a later deadline.
 	Deadline time.Duration
 	// MigrationTimeout is how long a migration may wait while neither it nor another migration from
 	// the same node advances. KubeVirt runs a few migrations at a time, by default two per node and
 	// five per cluster, and queues the others. It does not apply while a migration waits only for
-	// those of others.
+	// foreign migrations.
 	MigrationTimeout time.Duration
 }
 
@@ -55,7 +54,7 @@ type step struct {
 	waitingSince time.Time
 }
 
-// planner decides on a snapshot of both clusters, and keeps no state.
+// planner decides from a snapshot of both clusters. It keeps no state between plans.
 type planner struct {
 	now    time.Time
 	limits Limits
@@ -66,9 +65,9 @@ type planner struct {
 	migrationProgress map[*machinePool]time.Time
 }
 
-// plan returns a step for every evacuation, the oldest first. Those whose migration was rejected come
-// last, since another machine of the pool may take their place: rejections has the time of the last
-// rejection by instance.
+// plan returns a step for every evacuation, the oldest first. Evacuations whose migration was rejected
+// come last, since another machine of the pool may be evacuated instead. rejections maps an instance
+// to the time of its last rejection.
 func plan(now time.Time, limits Limits, fleet *fleet, list []spi.Evacuation, rejections map[types.UID]time.Time) []step {
 	p := &planner{
 		now:               now,
@@ -99,7 +98,7 @@ func plan(now time.Time, limits Limits, fleet *fleet, list []spi.Evacuation, rej
 	return steps
 }
 
-// requestedAt returns when an evacuation was requested. An evacuation without a time is new.
+// requestedAt returns when an evacuation was requested. An evacuation without a time counts as new.
 func (p *planner) requestedAt(e *spi.Evacuation) time.Time {
 	if e.RequestedAt.IsZero() {
 		return p.now
@@ -131,8 +130,8 @@ func (p *planner) nextStep(e *spi.Evacuation) step {
 	return s
 }
 
-// continueDeletion returns the action for a Machine that machine-controller-manager is deleting,
-// for whatever reason.
+// continueDeletion returns the action for a Machine that machine-controller-manager is already
+// deleting, whatever the reason.
 func (p *planner) continueDeletion(e *spi.Evacuation, machine *v1alpha1.Machine) (action, string) {
 	deadline := p.deadlineOf(machine)
 
@@ -159,7 +158,7 @@ func (p *planner) isMigrating(e *spi.Evacuation) bool {
 }
 
 // isQueueStalled reports whether KubeVirt's queue has not advanced for the migration timeout. A
-// migration that only waits for those of others is not stalled, since their progress is unknown:
+// migration that waits only for foreign migrations is not stalled, since their progress is unknown:
 // the deadline bounds it.
 func (p *planner) isQueueStalled(e *spi.Evacuation) bool {
 	return !e.MigrationQueued && p.now.Sub(migrationProgress(e)) > p.limits.MigrationTimeout
@@ -257,8 +256,8 @@ func (p *planner) countOngoing(pool *machinePool, overdue bool) int {
 	return ongoing
 }
 
-// missing returns how many of a pool's desired machines are not available. The candidate counts as
-// missing, whatever its state.
+// missing returns the number of a pool's desired machines that are unavailable. The candidate always
+// counts as unavailable.
 func (p *planner) missing(pool *machinePool, candidate *v1alpha1.Machine) int {
 	missing := pool.desired
 

@@ -12,12 +12,12 @@ import (
 
 // machinePool holds the machines of a MachineDeployment, in all its MachineSets.
 type machinePool struct {
-	// kind and name are those of the MachineDeployment, or of a MachineSet without one; empty for a
-	// Machine without an owner.
+	// kind and name identify the MachineDeployment, or a MachineSet without a MachineDeployment. They
+	// are empty for a Machine without an owner.
 	kind, name string
 	// desired is the number of replicas.
 	desired int
-	// frozen is set while machine-controller-manager creates no Machines.
+	// frozen is set while machine-controller-manager does not create Machines.
 	frozen   bool
 	machines []*v1alpha1.Machine
 }
@@ -37,7 +37,7 @@ type fleet struct {
 	pools    map[string]*machinePool // by the name of a Machine in it
 }
 
-// readFleet reads the fleet from the API server, since it must include the most recent changes.
+// readFleet reads from the API server, not from a cache, to include the most recent changes.
 func (c *Controller) readFleet(ctx context.Context) (*fleet, error) {
 	machines, err := c.options.Machines.Machines(c.options.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -121,7 +121,7 @@ func controllerOf(machine *v1alpha1.Machine) types.UID {
 func isAvailable(machine *v1alpha1.Machine) bool {
 	phase := machine.Status.CurrentStatus.Phase
 
-	// Without a target cluster, machine-controller-manager sees no Nodes, and machines are
-	// Available.
+	// Without a target cluster, machine-controller-manager cannot see Nodes, and its machines are
+	// only Available.
 	return machine.DeletionTimestamp == nil && (phase == v1alpha1.MachineRunning || phase == v1alpha1.MachineAvailable)
 }

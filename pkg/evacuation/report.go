@@ -14,19 +14,19 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// evacuationRecord is the last report of an ongoing evacuation, and the times that the clusters do
-// not store. A restart loses it, at the cost of a repeated Event; with KubeVirt 1.6, which does not
-// record when an evacuation was requested, the deadline starts again too.
+// evacuationRecord is the last report of an ongoing evacuation, and the times that neither cluster
+// stores. A restart loses it and repeats an Event. With KubeVirt 1.6, which does not record when an
+// evacuation was requested, a restart also restarts the deadline.
 type evacuationRecord struct {
 	machine       *v1alpha1.Machine // nil if there is none
 	node          string
-	requestedAt   time.Time // the time of the first report if the provider cluster has none
+	requestedAt   time.Time // the time of the first report if the provider cluster records none
 	eventReason   string
 	message       string
 	outcome       outcome   // the outcome if the evacuation ends now
-	waitingSince  time.Time // waiting without progress in its pool since then; zero if it does not wait
-	rejectedSince time.Time // migration rejected since then; zero if it has not been
-	rejectedAt    time.Time // when it was last rejected
+	waitingSince  time.Time // when the wait without progress in its pool began; zero if it does not wait
+	rejectedSince time.Time // when its migration was first rejected; zero if it was not
+	rejectedAt    time.Time // when its migration was last rejected
 }
 
 // stepReport describes the Event of a step.
@@ -69,8 +69,8 @@ var (
 // evacuationFailed is the Event's reason if a step failed. The step is retried.
 const evacuationFailed = "EvacuationFailed"
 
-// message returns the text of a report. The reason may contain text from the provider cluster, so
-// it is at the end.
+// message returns the text of a report. The reason comes last, because it may contain text from the
+// provider cluster.
 func (r stepReport) message(s *step) string {
 	message := fmt.Sprintf(r.format, s.evacuation.Node)
 	if s.reason != "" {

@@ -47,7 +47,8 @@ func (t *watchTarget) rejections() map[types.UID]time.Time {
 }
 
 // reconcile ensures that a target is watched with its current credentials, or stops the watch, and
-// performs the next steps there. It returns the requeue delay in case nothing changes before.
+// performs the next steps there. It returns the delay until the next pass, unless something changes
+// earlier.
 func (c *Controller) reconcile(ctx context.Context, key targetKey) (time.Duration, error) {
 	target, err := c.ensureWatch(ctx, key)
 	if err != nil || target == nil {
@@ -70,7 +71,8 @@ func (c *Controller) reconcile(ctx context.Context, key targetKey) (time.Duratio
 	return c.options.Period, nil
 }
 
-// ensureWatch returns the target, or nil if no class points to it anymore.
+// ensureWatch returns the target after starting its watch if necessary, or nil if no class points to
+// the target anymore.
 func (c *Controller) ensureWatch(ctx context.Context, key targetKey) (*watchTarget, error) {
 	kubeconfig := c.classes.kubeconfig(key)
 	current := c.targets[key]
@@ -96,7 +98,7 @@ func (c *Controller) ensureWatch(ctx context.Context, key targetKey) (*watchTarg
 
 	records := map[types.UID]*evacuationRecord{}
 
-	if current != nil { // Credentials were replaced: ongoing evacuations continue.
+	if current != nil { // The credentials were rotated: ongoing evacuations continue.
 		current.stop()
 
 		records = current.records

@@ -38,7 +38,7 @@ type Evacuations interface {
 	// Confirm reads from the provider cluster whether an evacuation is still necessary.
 	Confirm(ctx context.Context, e *Evacuation) (bool, error)
 	// Migrate requests the live migration of the machine to another node, unless it has been
-	// requested before, by this driver or by others.
+	// requested before, by this driver or by another client.
 	Migrate(ctx context.Context, e *Evacuation) error
 	// CancelMigration cancels a migration of this driver that has not begun to move the guest.
 	CancelMigration(ctx context.Context, e *Evacuation) error

@@ -48,12 +48,13 @@ type evacuations struct {
 	instanceInformer  cache.SharedIndexInformer
 	migrationInformer cache.SharedIndexInformer
 
-	// created has the times of migrations that the watch may not have delivered yet, by name.
+	// created maps the names of migrations that the watch may not have delivered yet to their
+	// creation times.
 	created *utilcache.LRUExpireCache
-	// foreignMigrations has what is known about foreign migrations, by the name of the driver's migration that
-	// was rejected because of them.
+	// foreignMigrations holds the observed foreign migrations, by the name of the driver's migration
+	// that was rejected because of them.
 	foreignMigrations *utilcache.LRUExpireCache
-	// foreignPeriod is the interval at which they are read again.
+	// foreignPeriod is the interval at which foreign migrations are read again.
 	foreignPeriod time.Duration
 }
 
@@ -144,16 +145,16 @@ func (e *evacuations) instances(selected func(*kubevirtv1.VirtualMachineInstance
 	return list
 }
 
-// mustEvacuate reports whether an instance is marked, and does not leave its node anyway, since it is
-// being deleted.
+// mustEvacuate reports whether an instance is marked and not being deleted, which would remove it from
+// its node anyway.
 func mustEvacuate(instance *kubevirtv1.VirtualMachineInstance) bool {
 	return isMarked(instance) && instance.DeletionTimestamp == nil
 }
 
-// isMarked reports whether an instance on its node is marked for evacuation, and no other controller acts
-// on the mark. For the strategies LiveMigrate and LiveMigrateIfPossible, virt-controller does
-// (KubeVirt, pkg/virt-controller/watch/drain/evacuation). An instance on another node than the
-// marked one has been evacuated already.
+// isMarked reports whether an instance is marked for evacuation from its node, and the driver must act
+// on the mark. With the strategies LiveMigrate and LiveMigrateIfPossible, virt-controller acts on it
+// (KubeVirt, pkg/virt-controller/watch/drain/evacuation). An instance that is no longer on the marked
+// node has been evacuated already.
 func isMarked(instance *kubevirtv1.VirtualMachineInstance) bool {
 	if strategy := instance.Spec.EvictionStrategy; strategy != nil && *strategy != kubevirtv1.EvictionStrategyExternal {
 		return false
@@ -189,8 +190,8 @@ func (e *evacuations) evacuationOf(instance *kubevirtv1.VirtualMachineInstance) 
 	return evacuation
 }
 
-// migrationOf returns the state of the live migration of an instance, which was requested by this
-// driver or externally, and when that state began.
+// migrationOf returns the state of an instance's live migration, and when that state began. The
+// migration may be the driver's own or a foreign one.
 func (e *evacuations) migrationOf(instance *kubevirtv1.VirtualMachineInstance) (spi.Migration, time.Time) {
 	if state := instance.Status.MigrationState; state != nil && state.StartTimestamp != nil && state.EndTimestamp == nil {
 		return spi.MigrationRunning, state.StartTimestamp.Time
@@ -207,9 +208,9 @@ func (e *evacuations) migrationOf(instance *kubevirtv1.VirtualMachineInstance) (
 	case migration.Status.Phase == kubevirtv1.MigrationFailed:
 		return spi.MigrationFailed, created
 	case migration.Status.Phase == kubevirtv1.MigrationSucceeded:
-		return spi.MigrationNone, time.Time{} // Of an earlier evacuation of the same node. MaintainMigrations deletes it.
+		return spi.MigrationNone, time.Time{} // It belongs to an earlier evacuation of the same node. MaintainMigrations deletes it.
 	case migration.TargetIsHandedOff():
-		// The time in KubeVirt's queue does not count as running.
+		// Time in KubeVirt's queue does not count as running.
 		return spi.MigrationRunning, latest(created, handOffTime(migration))
 	default:
 		return spi.MigrationPending, created
@@ -227,8 +228,8 @@ func (e *evacuations) Confirm(ctx context.Context, evacuation *spi.Evacuation) (
 }
 
 // PowerOff implements spi.Evacuations. It deletes the VirtualMachine, since KubeVirt would restart
-// an instance that is deleted alone. It does not delete an instance whose VirtualMachine is not
-// managed by this shoot's driver.
+// the instance if only that were deleted. It does not delete a VirtualMachine that this shoot's driver
+// does not manage.
 func (e *evacuations) PowerOff(ctx context.Context, evacuation *spi.Evacuation) error {
 	instance, err := e.clients.Instances().Get(ctx, evacuation.Machine)
 	if err != nil || instance == nil || instance.UID != evacuation.UID {

@@ -13,30 +13,30 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// KubeVirt or a user may have created a migration of a marked instance, for example after an update of
-// KubeVirt. It evacuates the instance as well, and virt-api rejects another one until it has ended
-// (KubeVirt, pkg/virt-api/webhooks/validating-webhook/admitters, ensureNoMigrationConflict). The watch
-// does not deliver it, since it lacks the labels of the shoot.
+// A foreign migration is a migration of a marked instance that KubeVirt or a user has created, for
+// example after an update of KubeVirt. It evacuates the instance as well, and virt-api rejects other
+// migrations of the instance until it has ended (KubeVirt, pkg/virt-api/webhooks/validating-webhook/admitters,
+// ensureNoMigrationConflict). The watch does not deliver it, since it lacks the labels of the shoot.
 
 const (
-	// foreignPeriod is the interval at which the foreign migrations are read again.
+	// foreignPeriod is the interval at which foreign migrations are read again.
 	foreignPeriod = 30 * time.Second
-	// foreignRetention is how long an evacuation with foreign migrations is remembered. It exceeds all
+	// foreignRetention is how long foreign migrations of an evacuation are remembered. It exceeds all
 	// deadlines.
 	foreignRetention = 7 * 24 * time.Hour
 )
 
-// foreignMigration is what is known about foreign migrations for an evacuation.
+// foreignMigration is the observed state of the foreign migrations of an evacuation.
 type foreignMigration struct {
-	// since is when the first one was found. It does not change, so that a series of migrations that
-	// fail does not postpone the deadline.
+	// since is when the first one was observed. It does not change, so that a series of failing
+	// migrations does not postpone the deadline.
 	since time.Time
-	// readAt is when they were last read, and unfinished whether one had not ended then.
+	// readAt is the time of the last read. unfinished is set if a migration had not ended then.
 	readAt     time.Time
 	unfinished bool
 }
 
-// foreign returns what is known about foreign migrations for an evacuation.
+// foreign returns the observed foreign migrations of an evacuation.
 func (e *evacuations) foreign(migrationName string) foreignMigration {
 	found, _ := e.foreignMigrations.Get(migrationName)
 	known, _ := found.(foreignMigration)
@@ -45,7 +45,7 @@ func (e *evacuations) foreign(migrationName string) foreignMigration {
 }
 
 // acceptForeignMigration returns nil if a foreign migration explains the rejection of the driver's
-// own, and the rejection if there is none.
+// own migration. Otherwise it returns the rejection.
 func (e *evacuations) acceptForeignMigration(ctx context.Context, evacuation *spi.Evacuation, rejection error) error {
 	if len(validation.IsValidLabelValue(evacuation.Machine)) > 0 {
 		return rejection // KubeVirt cannot label a migration of this instance.
@@ -59,7 +59,7 @@ func (e *evacuations) acceptForeignMigration(ctx context.Context, evacuation *sp
 	return rejection
 }
 
-// refreshForeignMigrations reads migrations again that had not ended when they were last read.
+// refreshForeignMigrations rereads the foreign migrations that had not ended at the last read.
 func (e *evacuations) refreshForeignMigrations(ctx context.Context) error {
 	var errs []error
 
@@ -74,8 +74,8 @@ func (e *evacuations) refreshForeignMigrations(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// readForeignMigrations reads whether an instance has an unfinished migration. virt-api adds the label
-// to each migration, and does not allow to change it.
+// readForeignMigrations determines whether an instance has an unfinished migration. virt-api sets the
+// label on each migration and rejects changes of it.
 func (e *evacuations) readForeignMigrations(ctx context.Context, instance, migrationName string) (unfinished bool, _ error) {
 	ofInstance := providerapi.List{
 		Description: "VirtualMachineInstanceMigrations of " + e.clients.Path(instance),

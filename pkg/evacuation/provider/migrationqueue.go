@@ -31,8 +31,8 @@ func (e *evacuations) migrationProgress() map[string]time.Time {
 			continue
 		}
 
-		// The instance keeps this state after its migration has been deleted. It also has the state of
-		// migrations that the driver did not request.
+		// The instance keeps this state after its migration has been deleted. The state may also come
+		// from a foreign migration.
 		if state := instance.Status.MigrationState; state != nil {
 			update(state.SourceNode, latest(timeOf(state.StartTimestamp), timeOf(state.EndTimestamp)))
 
@@ -50,10 +50,10 @@ func (e *evacuations) migrationProgress() map[string]time.Time {
 }
 
 // isQueued reports whether the migration of a marked instance waits only for foreign migrations:
-// virt-controller has accepted it, and names no obstacle, such as a ResourceQuota. It records
-// nothing else while a migration waits for a place. Since KubeVirt 1.9, that can take long:
-// migrations with a priority have precedence (pkg/util/migrations), and only virt-controller may set
-// it.
+// virt-controller has accepted it and does not report an obstacle, such as a ResourceQuota.
+// virt-controller records nothing else while a migration is queued. Since KubeVirt 1.9, the wait can
+// be long: migrations with a priority, which only virt-controller may set, have precedence
+// (pkg/util/migrations).
 func (e *evacuations) isQueued(instance *kubevirtv1.VirtualMachineInstance, busy map[string]bool) bool {
 	node := instance.Status.EvacuationNodeName
 	migration := e.migration(migrationName(instance.UID, node))
@@ -64,8 +64,8 @@ func (e *evacuations) isQueued(instance *kubevirtv1.VirtualMachineInstance, busy
 		})
 }
 
-// busyNodes returns the nodes away from which a migration of this identity is in progress. If it
-// hangs, it is what the queued ones wait for.
+// busyNodes returns the source nodes of migrations of this identity that are in progress. Queued
+// migrations of the same node may be waiting for them.
 func (e *evacuations) busyNodes() map[string]bool {
 	busy := map[string]bool{}
 
@@ -112,16 +112,16 @@ func copyLimit(instance *kubevirtv1.VirtualMachineInstance) time.Duration {
 	return copyTimePerGiB * time.Duration(min(max(memory.Guest.Value(), 0)/gib+1, mostGiB))
 }
 
-// lastAdvance returns when a migration last entered a phase other than waiting in KubeVirt's queue;
-// zero if it is still queued, or nil.
+// lastAdvance returns when a migration last entered a phase after KubeVirt's queue. It returns zero
+// for a queued migration and for nil.
 func lastAdvance(migration *kubevirtv1.VirtualMachineInstanceMigration) time.Time {
 	return lastTransition(migration, func(phase kubevirtv1.VirtualMachineInstanceMigrationPhase) bool {
 		return phase != kubevirtv1.MigrationPhaseUnset && phase != kubevirtv1.MigrationPending
 	})
 }
 
-// handOffTime returns when virt-controller handed a migration over to the nodes; zero if it has not
-// recorded that.
+// handOffTime returns when virt-controller handed a migration over to the nodes, or zero if that is
+// not recorded.
 func handOffTime(migration *kubevirtv1.VirtualMachineInstanceMigration) time.Time {
 	return lastTransition(migration, func(phase kubevirtv1.VirtualMachineInstanceMigrationPhase) bool {
 		return phase == kubevirtv1.MigrationPreparingTarget

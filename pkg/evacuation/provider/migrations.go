@@ -20,7 +20,7 @@ import (
 // watchLag is how long a watch may take to deliver a created migration.
 const watchLag = 10 * time.Second
 
-// migrationName names the migration of an instance away from a node. The name is deterministic, so
+// migrationName returns the name of an instance's migration away from a node. It is deterministic, so
 // that a restarted or a second process does not create another migration.
 func migrationName(instance types.UID, node string) string {
 	const digits = 8
@@ -86,7 +86,7 @@ func (e *evacuations) Migrate(ctx context.Context, evacuation *spi.Evacuation) e
 }
 
 // recentlyCreated returns the state of a migration that the watch has not delivered: pending if it
-// was created within watchLag. KubeVirt would reject its second creation without a specific reason.
+// was created within watchLag. KubeVirt would reject another creation without a specific reason.
 func (e *evacuations) recentlyCreated(name string) (spi.Migration, time.Time) {
 	created, recently := e.created.Get(name)
 	if !recently {

@@ -10,7 +10,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// logWatchError logs why evacuations are currently not detected.
+// logWatchError logs the error because of which evacuations are currently not detected.
 func (e *evacuations) logWatchError(ctx context.Context, err error) {
 	klog.FromContext(ctx).Error(err, "Failed to watch for evacuations; retrying. If a permission is missing, apply kubernetes/evacuation",
 		"server", e.clients.Server, "namespace", e.clients.Namespace)
@@ -26,8 +26,8 @@ func isRelevantChange(before, after any) bool {
 		!to.DeletionTimestamp.Equal(from.DeletionTimestamp)
 }
 
-// trim reduces an instance or a migration to the fields that evacuations depend on: the memory of the
-// cache is bounded.
+// trim reduces an instance or a migration to the fields that evacuations depend on, to save memory in
+// the cache.
 func trim(object any) (any, error) {
 	switch object := object.(type) {
 	case *kubevirtv1.VirtualMachineInstance:
