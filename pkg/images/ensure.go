@@ -125,10 +125,9 @@ func (m *Manager) observe(ctx context.Context, c *providerapi.Clients, have *cdi
 // RetryRefused deletes an image whose claim exceeds a ResourceQuota, so that the next call creates it
 // again, and CDI creates the claim at once. The DataVolume must be one that Observe has accepted.
 //
-// By itself, CDI tries again after a pause that doubles with each attempt, to 1000 s
-// (controller-runtime's default rate limiter), and attempts that other events cause count too: an image
-// might wait for a quarter of an hour after the quota was raised. Nothing is lost: the image has no
-// claim, hence no content.
+// CDI itself retries with exponential backoff up to 1000 s (controller-runtime's default rate limiter),
+// and attempts that other events cause count too: an image might wait for a quarter of an hour after
+// the quota was raised. The deletion loses no content, since the image has no claim.
 func (m *Manager) RetryRefused(ctx context.Context, c *providerapi.Clients, have *cdiv1beta1.DataVolume) error {
 	if !claimRefused(have) || m.clock.Since(have.CreationTimestamp.Time) < retryAfter {
 		return nil
@@ -194,7 +193,7 @@ func (m *Manager) Forget(c *providerapi.Clients, name string) {
 	m.states.set(refOf(c, name), "", "")
 }
 
-// Cloned counts a machine that is cloned from an image.
+// Cloned increments the number of machines that were cloned from an image.
 func (m *Manager) Cloned() {
 	m.metrics.clones.Inc()
 }
@@ -221,8 +220,8 @@ func (m *Manager) CloneCompleted(ctx context.Context, c *providerapi.Clients, na
 	}
 }
 
-// preconditionsOf returns the preconditions of a deletion, which protect an object that has
-// changed, and another object of the same name.
+// preconditionsOf returns the preconditions of a deletion: they protect an object that has changed or
+// was replaced by another one of the same name.
 func preconditionsOf(uid types.UID, version string) metav1.Preconditions {
 	return metav1.Preconditions{UID: &uid, ResourceVersion: &version}
 }

@@ -19,7 +19,7 @@ func inUse(ctx context.Context, c *providerapi.Clients, images []candidate) (map
 		asked[image.name] = true
 	}
 
-	// Nothing is kept of a DataVolume or a VirtualMachine but the image that it needs.
+	// Only the name of the needed image is kept of each DataVolume and VirtualMachine.
 	used := map[string]bool{}
 
 	_, err := providerapi.Collect(ctx, c, dataVolumes(c), providerapi.List{Description: "DataVolumes in " + c.Namespace},
@@ -57,16 +57,16 @@ func OfMachines(ctx context.Context, c *providerapi.Clients, keep func(image str
 		})
 }
 
-// clonesForOthers reports whether a DataVolume is being cloned, and is not the disk of a machine: such
-// a disk may outlive its VirtualMachine for a moment, until the garbage collector deletes it.
+// clonesForOthers reports whether a DataVolume is a clone in progress, but not the disk of a machine.
+// The garbage collector may delete such a disk shortly after its VirtualMachine.
 func clonesForOthers(dv *cdiv1beta1.DataVolume) bool {
 	ofMachine := metav1.GetControllerOf(dv) != nil && dv.Labels[v1alpha1.LabelGoldenImage] == sourceOf(dv)
 
 	return dv.DeletionTimestamp == nil && dv.Status.Phase != cdiv1beta1.Succeeded && !ofMachine
 }
 
-// sourceOf returns the name of the claim in its own namespace that a DataVolume is cloned from; empty
-// if there is none.
+// sourceOf returns the name of the claim from which a DataVolume is cloned. It is empty if there is no
+// such claim in the DataVolume's namespace.
 func sourceOf(clone *cdiv1beta1.DataVolume) string {
 	if clone.Spec.Source == nil || clone.Spec.Source.PVC == nil {
 		return ""

@@ -31,7 +31,7 @@ const (
 	// exceededQuota is CDI's reason for a claim that exceeds a quota (pkg/controller/common/util.go).
 	exceededQuota = "ErrExceededQuota"
 	// arrivalTimeout bounds the read of an image after a machine was cloned from it. The call that
-	// observed the machine waits for it.
+	// observed the machine waits for this read.
 	arrivalTimeout = 5 * time.Second
 )
 

@@ -16,8 +16,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// foreignContent are prefixes of annotations with which the content of a DataVolume does not come
-// from its source. CDI copies them to the claim (pkg/controller/datavolume/controller-base.go): it
+// foreignContent are prefixes of annotations that cause the content of a DataVolume not to come from
+// its source. CDI copies them to the claim (pkg/controller/datavolume/controller-base.go): it
 // adopts an existing claim or volume, accepts an upload, clones, treats an import that never ran as
 // complete, or imports with other credentials and certificates. CDI sets the first annotation
 // itself when it has adopted a claim; backup tools set it on restored DataVolumes.
@@ -35,11 +35,11 @@ var foreignContent = []string{
 
 const prePopulated = "cdi.kubevirt.io/storage.prePopulated"
 
-// requireOwn returns an error that wraps spi.ErrForeign, and names every difference, unless a
-// DataVolume is the wanted image. Name, labels and key annotation are predictable, so that an account
-// with the right to create DataVolumes could plant an image with other content. The spec of a
-// DataVolume is immutable, so that one comparison holds until the DataVolume is deleted. If an
-// account deletes and replaces it between two reads, the next read reports it.
+// requireOwn returns an error that wraps spi.ErrForeign and names every difference, unless a
+// DataVolume is the wanted image. The name, the labels and the key annotation are predictable, so
+// anybody with permission to create DataVolumes could plant an image with other content. The spec of
+// a DataVolume is immutable, so one comparison holds until the DataVolume is deleted. If the DataVolume
+// is replaced between two reads, the next read reports that.
 func requireOwn(c *providerapi.Clients, have, want *cdiv1beta1.DataVolume) error {
 	differences := slices.Concat(differentMetadata(have, want), differentSpec(&have.Spec, &want.Spec))
 	if len(differences) == 0 {
@@ -58,8 +58,8 @@ func requireOwn(c *providerapi.Clients, have, want *cdiv1beta1.DataVolume) error
 
 func annotated(annotation string) string { return "annotation " + annotation }
 
-// shortList shortens the list, to leave room for the remedy: the creator of the DataVolume controls
-// how many fields differ, and the length of their names.
+// shortList shortens a list of differences, to leave room for the remedy: the creator of the DataVolume
+// controls the number of differences and the length of their names.
 func shortList(differences []string) string {
 	const most, longest = 5, 100
 
@@ -111,8 +111,8 @@ func hasForeignContent(annotation string) bool {
 	return slices.ContainsFunc(foreignContent, func(prefix string) bool { return strings.HasPrefix(annotation, prefix) })
 }
 
-// differentSpec returns the paths of fields that differ. CDI stores a spec unchanged. Other admission
-// webhooks may set fields that the driver leaves to the cluster: these are ignored.
+// differentSpec returns the paths of the fields that differ. CDI stores a spec unchanged. Fields
+// that the driver does not set are ignored, since other admission webhooks may set them.
 func differentSpec(have, want *cdiv1beta1.DataVolumeSpec) []string {
 	have = withoutDefaults(have, want)
 	if equality.Semantic.DeepEqual(have, want) {
@@ -129,8 +129,7 @@ func differentSpec(have, want *cdiv1beta1.DataVolumeSpec) []string {
 	return differentFields("spec", theirs, ours)
 }
 
-// withoutDefaults returns a copy of a spec without the fields that the wanted spec leaves to the
-// cluster.
+// withoutDefaults returns a copy of a spec without the fields that the wanted spec does not set.
 func withoutDefaults(have, want *cdiv1beta1.DataVolumeSpec) *cdiv1beta1.DataVolumeSpec {
 	have = have.DeepCopy()
 

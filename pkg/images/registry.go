@@ -34,17 +34,16 @@ type Class struct {
 	Image string
 }
 
-// registry tracks the MachineClasses of requests, to determine the images that are still
-// referenced.
+// registry tracks the MachineClasses of requests, to determine which images are still referenced.
 type registry struct {
 	clock  clock.PassiveClock
 	period time.Duration
 
 	mu sync.Mutex
-	// classes has an entry for each classKey, clusters the listings of each cluster. Entries
-	// without a request expire.
+	// classes maps a classKey to its entry, and clusters a cluster to its listings. Entries without a
+	// request expire.
 	classes, clusters *cache.LRUExpireCache
-	// swept has the pairs of a namespace and a cluster that need no sweep yet.
+	// swept holds the pairs of a namespace and a cluster that do not need a sweep yet.
 	swept *cache.LRUExpireCache
 }
 
@@ -60,8 +59,8 @@ type entry struct {
 	deleted bool
 }
 
-// listings are the times of the first and the last of an uninterrupted sequence of requests for the
-// machines of a cluster.
+// listings are the times of the first and the last request in an uninterrupted sequence of requests
+// that list the machines of a cluster.
 type listings struct {
 	since, last time.Time
 }
@@ -128,12 +127,14 @@ func (r *registry) sweepDue(namespace, cluster string) bool {
 
 // references are the images that the MachineClasses of a cluster refer to.
 type references struct {
-	// existing are the images of MachineClasses that exist. deleted are those of MachineClasses
-	// that are being deleted.
+	// existing are the images of existing MachineClasses, deleted the images of MachineClasses that
+	// are being deleted.
 	existing, deleted map[string]bool
-	// complete is set if existing has every image: each MachineClass was listed at least once.
+	// complete is set if existing contains every image, because each MachineClass was listed at least
+	// once.
 	complete bool
-	// known is the time of creation before which an image's MachineClass has been listed if it still exists.
+	// known is the latest creation time of an image whose MachineClass, if it still exists, must have
+	// been listed since.
 	known time.Time
 }
 
@@ -163,8 +164,8 @@ func (r *registry) references(cluster string) references {
 
 // unneeded reports whether no MachineClass refers to an image. Before the references are complete,
 // only the image of a MachineClass that is being deleted is known to be unneeded. The same holds for
-// an image that is younger than the last listing of each MachineClass: Gardener's extension imports
-// an image before it creates the MachineClass.
+// an image that was created after the last listing of each MachineClass, because Gardener's extension
+// imports an image before it creates the MachineClass.
 func (r references) unneeded(image string, created time.Time) bool {
 	return !r.existing[image] && (r.deleted[image] || r.complete && created.Before(r.known))
 }

@@ -26,8 +26,8 @@ const (
 	failed    state = "failed"
 )
 
-// states caches which images exist, so that creating a machine needs no request for its image, and
-// locks images that are in use by a call. After a restart, each image costs one request.
+// states caches which images exist, so that the creation of a machine needs no request for its image.
+// It also locks images that a call is using. After a restart, each image costs one request.
 type states struct {
 	mu  sync.Mutex
 	all map[ref]*image
@@ -39,8 +39,8 @@ type image struct {
 	// users is the number of calls that hold the lock or wait for it.
 	users int
 	state state
-	// uid is the UID of the DataVolume that was observed: this process has created it, or compared it
-	// with the rendered image.
+	// uid is the UID of the observed DataVolume, which this process has created or compared with the
+	// rendered image.
 	uid types.UID
 }
 
@@ -114,7 +114,7 @@ func (s *states) state(r ref) state {
 	return ""
 }
 
-// is reports whether the entry of an image describes this DataVolume.
+// is reports whether an image's entry describes the DataVolume with this UID.
 func (s *states) is(r ref, uid types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

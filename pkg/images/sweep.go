@@ -24,7 +24,7 @@ const (
 	// attempts bounds how often an image is read again if it changes before it is deleted, as
 	// during an import. The next sweep continues.
 	attempts = 5
-	// maxImageMemory bounds the memory of what is kept of a list of images, in bytes: that of a thousand.
+	// maxImageMemory bounds the memory for a list of images, in bytes. It suffices for a thousand images.
 	maxImageMemory = 256 << 10
 )
 
@@ -134,14 +134,14 @@ func List[T any](ctx context.Context, c *providerapi.Clients, clusters []string,
 }
 
 // matches reports whether an object is an image that may be deleted. A sweep reads metadata only,
-// so that specs are not compared. An object that has an image's metadata was created deliberately,
-// and deleting it does not affect a machine.
+// so it does not compare specs. An object with an image's metadata was created on purpose, and its
+// deletion does not affect machines.
 func (s selection) matches(object metav1.Object) bool {
 	return goldenimage.Is(object, s.cluster) && !v1alpha1.IsOfOtherShoot(object.GetLabels(), s.shootUID) &&
 		s.unneeded(object.GetName(), object.GetCreationTimestamp().Time)
 }
 
-// lock locks the images from which no call of this process is creating a machine, and returns them.
+// lock locks and returns the images from which no call of this process is creating a machine.
 func (m *Manager) lock(c *providerapi.Clients, found []candidate) (locked []candidate, release func()) {
 	var releases []func()
 
