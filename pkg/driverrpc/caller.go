@@ -19,8 +19,8 @@ const ProcessKey = "machine-driver-client-process"
 // caller.Unknown.
 var processID = regexp.MustCompile(`^[A-Za-z0-9-]{16,64}$`)
 
-// sendProcessID sends the ID of the client's process with every call. It is random, so that the
-// next process has another one.
+// sendProcessID sends the ID of the client's process with every call. The ID is random, so that every
+// process has a different one.
 func sendProcessID() grpc.UnaryClientInterceptor {
 	id := rand.Text()
 

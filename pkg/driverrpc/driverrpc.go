@@ -30,7 +30,7 @@ const (
 	// maxRequest bounds a request, in bytes. A Secret has up to 1 MiB, and a class may refer to
 	// two. This leaves 1 MiB for the Machine and the class, which take a few KiB.
 	maxRequest = 3 << 20
-	// maxResponse bounds a response, in bytes. A list of a hundred thousand machines has this size.
+	// maxResponse bounds a response, in bytes: the size of a list of a hundred thousand machines.
 	maxResponse = 16 << 20
 
 	// pingInterval is the idle time after which one end of a connection pings the other one, and

@@ -39,8 +39,8 @@ func (e Endpoint) Local() bool {
 	return e.network == "unix"
 }
 
-// Listen starts listening. It replaces a socket that a dead process has left behind, but not one on
-// which a process listens.
+// Listen starts listening. It replaces a socket that a dead process has left behind, but not a socket
+// on which another process listens.
 func (e Endpoint) Listen(ctx context.Context) (net.Listener, error) {
 	var config net.ListenConfig
 

@@ -13,10 +13,10 @@ const (
 	// maxReads is the number of requests that are read at a time. The size of a request is known
 	// only after it has been read.
 	maxReads = 16
-	// maxInFlight bounds the requests that have been read and have no response yet, in bytes. An
-	// ordinary request has 30 KiB.
+	// maxInFlight bounds the total size of requests that have been read and have no response yet, in
+	// bytes. An ordinary request takes 30 KiB.
 	maxInFlight = 32 << 20
-	// clientFraction is the divisor of both bounds for one client.
+	// clientFraction divides both bounds to get the share of one client.
 	clientFraction = 4
 	// readTimeout bounds the time for reading one request.
 	readTimeout = 30 * time.Second
@@ -45,7 +45,7 @@ type inFlightRequest struct {
 	timeout *time.Timer
 	// doneReading lets the next request be read.
 	doneReading func()
-	// releases returns to the limiters everything that the request uses.
+	// releases return everything that the request uses to the limiters.
 	releases []func()
 }
 

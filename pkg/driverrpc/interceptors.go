@@ -38,8 +38,7 @@ func causeOf(panicked any) error {
 	return fmt.Errorf("a value of type %T", panicked)
 }
 
-// limitDuration bounds the calls of clients that set no deadline, or a deadline too far in the
-// future.
+// limitDuration bounds calls without a deadline, or with a deadline too far in the future.
 func limitDuration(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	timeout, ok := timeouts[info.FullMethod]
 	if !ok {
@@ -52,8 +51,8 @@ func limitDuration(ctx context.Context, req any, info *grpc.UnaryServerInfo, han
 	return handle(ctx, req)
 }
 
-// limitConcurrency bounds the calls that run at a time, and those of one client to half of them.
-// Other calls wait: machine-controller-manager would show the machine of a rejected call as failed.
+// limitConcurrency bounds the number of concurrent calls; one client may use half of them. Further
+// calls wait, because machine-controller-manager would show the machine of a rejected call as failed.
 func limitConcurrency(maxCalls int) grpc.UnaryServerInterceptor {
 	calls := newLimiter(int64(maxCalls), int64(maxCalls+1)/2)
 

@@ -59,7 +59,7 @@ func (l *limiter) acquire(ctx context.Context, n int64) (release func(), err err
 	}, nil
 }
 
-// enter returns a client's share, which exists until the last call has left.
+// enter returns a client's share, which exists until the client's last call has ended.
 func (l *limiter) enter(client string) *clientShare {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +67,7 @@ func (l *limiter) enter(client string) *clientShare {
 	share := l.clients[client]
 	if share == nil {
 		size := l.share
-		if client == "" { // Clients of a socket run as its owner, who may use the whole resource.
+		if client == "" { // Clients of a socket run as its owner and may use the whole resource.
 			size = l.size
 		}
 

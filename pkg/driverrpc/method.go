@@ -70,7 +70,7 @@ func (m *method[Req, Resp, WireReq, WireResp]) serve(
 ) (*WireResp, error) {
 	decoder := &codec{}
 	req := m.decodeRequest(decoder, wireReq)
-	if decoder.err != nil { // A bug in the client. The error is not the driver's: it has no MachineError.
+	if decoder.err != nil { // A bug in the client. The error does not come from the driver, so it has no MachineError.
 		return nil, grpcstatus.Error(grpccodes.InvalidArgument, decoder.err.Error())
 	}
 

@@ -78,8 +78,8 @@ func decodeAddresses(wire []*driverv1.NodeAddress) []corev1.NodeAddress {
 	return addresses
 }
 
-// encodeJSON returns an object's JSON, and nothing for nil. It does not escape HTML characters, so
-// that a providerSpec arrives as its author wrote it.
+// encodeJSON returns an object's JSON, or nil for nil. It does not escape HTML characters, so that a
+// providerSpec arrives as its author wrote it.
 func encodeJSON[T any](c *codec, object *T) []byte {
 	if object == nil || c.err != nil {
 		return nil

@@ -13,9 +13,9 @@ import (
 const (
 	// maxAttempts bounds how often a call is sent, in case the call crashes the driver.
 	maxAttempts = 5
-	// reconnectTimeout is how long a call waits for the driver to restart. It is as long as the
-	// driver itself waits for its provider cluster. machine-controller-manager would show the
-	// machine of a call that fails as failed.
+	// reconnectTimeout is how long a call waits for the driver to restart: as long as the driver
+	// itself waits for its provider cluster. If the call failed, machine-controller-manager would
+	// show the machine as failed.
 	reconnectTimeout = 15 * time.Second
 )
 
@@ -30,7 +30,7 @@ func withTimeout(
 }
 
 // retryLost resends a call whose connection was lost as soon as there is a new connection. Every
-// method is idempotent, also across processes of the driver.
+// method is idempotent, even across restarts of the driver.
 func retryLost(
 	ctx context.Context, method string, req, reply any, connection *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {

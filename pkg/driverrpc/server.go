@@ -49,7 +49,7 @@ type ServerOptions struct {
 	Metrics prometheus.Registerer
 }
 
-// Server serves a driver over gRPC, together with gRPC's health service. It has no reflection.
+// Server serves a driver over gRPC, together with gRPC's health service. It does not serve reflection.
 type Server struct {
 	grpc   *grpc.Server
 	health *health.Server
@@ -72,7 +72,7 @@ func NewServer(d driver.Driver, o ServerOptions) (*Server, error) {
 			grpc.ConnectionTimeout(handshakeTimeout),
 			grpc.MaxRecvMsgSize(maxRequest),
 			grpc.MaxSendMsgSize(maxResponse),
-			// Further calls of a connection wait at the client.
+			// The client queues further calls of its connection.
 			grpc.MaxConcurrentStreams(uint32(o.MaxCalls)), //nolint:gosec // The value of a flag, which is small.
 			grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout, MaxConnectionAge: connectionAge}),
 			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),

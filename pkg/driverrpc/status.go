@@ -78,7 +78,7 @@ func machineErrorOf(err error) *driverv1.MachineError {
 }
 
 // fromGRPC returns the error for machine-controller-manager, and the driver's own error if there is
-// one. A driver's code and message stay the same. Every other gRPC error becomes Unavailable, since
+// one. It keeps the driver's code and message. Every other gRPC error becomes Unavailable, since
 // it says nothing about the machine: a ResourceExhausted of gRPC would make cluster-autoscaler try
 // another zone, and an Unimplemented would make machine-controller-manager recreate the machine.
 func fromGRPC(fullMethod string, err error) (*driverv1.MachineError, error) {

@@ -74,9 +74,9 @@ func namesIn(leaf *x509.Certificate) []string {
 }
 
 // reloading are credentials that read their files for every handshake. Handshakes are rare, because
-// connections last.
+// connections are long-lived.
 type reloading struct {
-	// TransportCredentials are those of the first contents of the files. gRPC uses only their Info.
+	// TransportCredentials are the credentials at startup. gRPC uses only their Info.
 	credentials.TransportCredentials
 
 	files     Files
