@@ -14,12 +14,12 @@ import (
 type Expiry struct {
 	// Kind is "client-certificate" or "token".
 	Kind string
-	// Begin is the start of the validity period; zero if it is not known.
+	// Begin is the start of the validity period; zero if it is unknown.
 	Begin time.Time
 	End   time.Time
 }
 
-// Lifetime returns the total validity of the credentials; 0 if it is not known.
+// Lifetime returns the total validity of the credentials; 0 if it is unknown.
 func (e Expiry) Lifetime() time.Duration {
 	if e.Begin.IsZero() {
 		return 0
@@ -48,7 +48,7 @@ func HasOpaqueToken(raw []byte) bool {
 }
 
 // ExpiriesOf returns when the credentials of a configuration claim to expire. The claims are not
-// verified: false ones mislead only their author.
+// verified, since false claims mislead only their author.
 func ExpiriesOf(config *rest.Config) []Expiry {
 	var list []Expiry
 

@@ -12,8 +12,8 @@ import (
 // Secret. It is read on every call, so that changes take effect at once.
 type Folder string
 
-// For returns the kubeconfig for a cluster. The name is untrusted input:
-// nothing outside the folder is read.
+// For returns the kubeconfig for a cluster. The name is untrusted input: For never reads a file
+// outside the folder.
 func (f Folder) For(cluster string) (raw []byte, err error) {
 	folder, err := os.OpenRoot(string(f))
 	if err != nil {

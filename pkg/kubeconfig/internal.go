@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// InternalServerError is the error of a server that a component of a control plane must not call for
-// the author of a kubeconfig: from there, the server is the component's own host, cluster or cloud.
-// Its text does not quote the kubeconfig.
+// InternalServerError rejects a server that a component of a control plane must not call on behalf of
+// the author of a kubeconfig, because the URL leads to the component's own host, cluster or cloud. Its
+// text does not quote the kubeconfig.
 type InternalServerError struct {
 	// Kind describes the server, for example "a loopback address".
 	Kind string
 }
 
-// Error implements error. It is worded as the error of any other refused field.
+// Error implements error. The text has the form of the error for any other refused field.
 func (e *InternalServerError) Error() string {
 	return refuse(true, "server", "it is "+e.Kind+"; use an address that leads to the provider cluster from other hosts and clusters too").Error()
 }
@@ -59,7 +59,7 @@ func hostOf(server string) string {
 	return strings.TrimRight(strings.ToLower(parsed.Hostname()), ".")
 }
 
-// checkLocalHost checks addresses, and the names that mean the client's own host.
+// checkLocalHost checks addresses, and names of the client's own host.
 func checkLocalHost(host string) error {
 	address, err := netip.ParseAddr(host)
 
@@ -75,7 +75,7 @@ func checkLocalHost(host string) error {
 	}
 }
 
-// isNumeric reports whether a host that is no address ends with a number. Resolvers of C libraries accept
+// isNumeric reports whether a host that is not an address ends with a number. Resolvers of C libraries accept
 // 127.1, 0x7f.1 and 2130706433 for 127.0.0.1. No domain ends with a number.
 func isNumeric(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
@@ -89,8 +89,8 @@ func isNumeric(host string) bool {
 	return last != "" && strings.Trim(digits, allowed) == ""
 }
 
-// kindOfName describes a name that means a service of the client's own cluster, or that its search domains
-// complete to one; empty for other names.
+// kindOfName describes the name of a service in the client's own cluster, or a name that the search
+// domains expand to one. It returns an empty string for other names.
 func kindOfName(host string) string {
 	switch {
 	case within(host, "svc"), within(host, "cluster.local"), host == "kubernetes.default":
@@ -108,7 +108,7 @@ func within(name, domain string) bool {
 }
 
 var (
-	// reserved are ranges whose addresses lead to the client's own host, or to no single one.
+	// reserved are ranges whose addresses lead to the client's own host, or not to a single host.
 	reserved = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("240.0.0.0/4")}
 	// metadataServices are the addresses of clouds' metadata services that are not link-local: Alibaba,
 	// Azure, Oracle, AWS, Google.
@@ -144,8 +144,8 @@ func kindOfAddress(address netip.Addr) string {
 	return ""
 }
 
-// embeddings are the prefixes of IPv6 addresses that lead to an IPv4 address, and the index of its first
-// byte.
+// embeddings are the prefixes of IPv6 addresses that embed an IPv4 address, and the index of the IPv4
+// address's first byte.
 var embeddings = []struct {
 	prefix netip.Prefix
 	index  int

@@ -3,8 +3,8 @@
 // other shoots' secrets, so only an allow-list of its fields is used, and every field that could
 // run a program, read a file or redirect the driver is refused. The server behind it is not
 // trusted either: pkg/providerapi bounds its responses. pkg/providerapi and the packages in tools
-// call this package. It must not depend on the use of the configuration. Its
-// errors never quote the kubeconfig.
+// call this package. It must not depend on how the configuration is used. Its errors never quote the
+// kubeconfig.
 package kubeconfig
 
 import (
@@ -93,11 +93,10 @@ func isConfig(meta metav1.TypeMeta) bool {
 	return cmp.Or(meta.APIVersion, "v1") == "v1" && cmp.Or(meta.Kind, "Config") == "Config"
 }
 
-// hasAnchor reports whether YAML may contain an anchor, without which there are no aliases. With
-// aliases, a small file can expand to gigabytes: the YAML library's own limit on aliases does not
-// count the repetition of a long string. An anchor is at the beginning of a value, so an ampersand
-// inside a word is not one. An ampersand in quotes or in a comment may be mistaken for one, which
-// only requires a rewrite.
+// hasAnchor reports whether YAML may contain an anchor, which aliases require. With aliases, a small
+// file can expand to gigabytes: the YAML library's own limit on aliases does not count the repetition
+// of a long string. An anchor is at the beginning of a value, so an ampersand inside a word is not an
+// anchor. An ampersand in quotes or in a comment may be mistaken for one; the user can then rewrite it.
 func hasAnchor(raw []byte) bool {
 	for i, b := range raw {
 		if b != '&' {

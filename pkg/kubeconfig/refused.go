@@ -24,8 +24,8 @@ func refusedClusterFields(cluster *clientcmdapi.Cluster) error {
 	)
 }
 
-// isServer reports whether a URL points to the host that it names, and nowhere else. Paths are
-// allowed, since API servers behind a gateway have them.
+// isServer reports whether a URL leads to the host that it names and contains nothing else but a path,
+// which API servers behind a gateway need.
 func isServer(text string) bool {
 	server, err := url.Parse(text)
 	if err != nil || server.Scheme != "https" || server.Hostname() == "" {

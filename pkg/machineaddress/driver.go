@@ -55,9 +55,8 @@ func (d *recording) InitializeMachine(ctx context.Context, req *driver.Initializ
 	return d.Driver.InitializeMachine(ctx, req)
 }
 
-// DeleteMachine implements driver.Driver. The driver reports the address of a machine
-// that was moved together with an error, and deletes the machine on the next call,
-// with the address in the Machine.
+// DeleteMachine implements driver.Driver. For a machine that was moved, the driver returns the address
+// together with an error. It deletes the machine on the next call, which contains the recorded address.
 func (d *recording) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
 	resp, err := d.Driver.DeleteMachine(ctx, req)
 	if resp == nil || req.Machine == nil || req.Machine.UID == "" {
@@ -78,8 +77,8 @@ func (d *recording) DeleteMachine(ctx context.Context, req *driver.DeleteMachine
 	return resp, err
 }
 
-// addressIn returns the address that a driver reports. Another driver may report other data, which
-// is left to machine-controller-manager.
+// addressIn returns the address that a driver reports. Data of another driver is not an address, and
+// is passed on to machine-controller-manager.
 func addressIn(lastKnownState string) (spi.Address, bool) {
 	address, err := spi.DecodeAddress(lastKnownState)
 

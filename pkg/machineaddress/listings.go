@@ -43,9 +43,8 @@ func (r *Recorder) Listed(class *v1alpha1.MachineClass, machines []spi.Machine) 
 	}
 }
 
-// Run compares Machines with the listings until ctx ends. It sends no request before
-// the first listing, which proves that this process is the leader, nor without a
-// listing since the last comparison.
+// Run compares Machines with the listings until ctx ends. It sends requests only if there was a
+// listing since the last comparison: only the leader lists machines.
 func (r *Recorder) Run(ctx context.Context) {
 	for {
 		select {

@@ -2,7 +2,7 @@
 // cluster: in the annotation spi.AnnotationAddress, which the driver reads from its requests.
 // cmd/machine-controller wraps every driver, in its process or over gRPC, with the Driver of this
 // package. A driver in its process also reports its listings. The package must not depend on a
-// provider cluster, nor on the use of a record.
+// provider cluster, nor on how a record is used.
 package machineaddress
 
 import (
@@ -24,11 +24,11 @@ import (
 )
 
 const (
-	// requestTimeout bounds one request to the control cluster. The creation of a machine may wait
-	// for it.
+	// requestTimeout bounds one request to the control cluster, for which the creation of a machine may
+	// wait.
 	requestTimeout = 5 * time.Second
-	// maxPending is the maximum number of machines whose addresses wait to be recorded, usually for
-	// milliseconds.
+	// maxPending is the maximum number of machines whose address is not recorded yet. An address is
+	// usually pending for milliseconds.
 	maxPending = 1000
 )
 
@@ -70,8 +70,8 @@ func New(options Options) *Recorder {
 	}
 }
 
-// record writes an address to a Machine. It skips a Machine that is gone, or was replaced by
-// another one of the same name.
+// record writes an address to a Machine. It skips a Machine that was deleted, or replaced by another
+// one of the same name.
 func (r *Recorder) record(ctx context.Context, machine *v1alpha1.Machine, address spi.Address) error {
 	value := address.Encode()
 	if machine.Annotations[spi.AnnotationAddress] == value {
