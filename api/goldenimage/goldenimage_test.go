@@ -137,8 +137,8 @@ var imageNames = []struct {
 	},
 }
 
-// TestNamesNeverChange must not be adapted: a failure means that the change is wrong.
-func TestNamesNeverChange(t *testing.T) {
+// TestNameOf_NeverChanges must not be adapted: a failure means that the change is wrong.
+func TestNameOf_NeverChanges(t *testing.T) {
 	t.Parallel()
 
 	reasons := map[string]string{}

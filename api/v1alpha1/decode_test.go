@@ -113,7 +113,7 @@ func TestDecode_NoObject(t *testing.T) {
 	}
 }
 
-func TestDecodeKeepsValidFields(t *testing.T) {
+func TestDecode_KeepsValidFields(t *testing.T) {
 	t.Parallel()
 
 	spec, errs := v1alpha1.Decode([]byte(`{"region":"r","zone":7,"networks":[{"name":"a","primary":true},{"name":"b"}]}`), field.NewPath("providerSpec"))
@@ -122,7 +122,7 @@ func TestDecodeKeepsValidFields(t *testing.T) {
 	require.Equal(t, []v1alpha1.Network{{Name: "a"}, {Name: "b"}}, spec.Networks)
 }
 
-func TestDecodeCorrectsTypos(t *testing.T) {
+func TestDecode_CorrectsTypos(t *testing.T) {
 	t.Parallel()
 
 	spec, errs := v1alpha1.Decode([]byte(`{"zoen":"a","Region":7,"region":"r"}`), field.NewPath("providerSpec"))
@@ -131,7 +131,7 @@ func TestDecodeCorrectsTypos(t *testing.T) {
 	require.Equal(t, "r", spec.Region, "the correct field takes precedence")
 }
 
-func TestDecodeBoundsErrors(t *testing.T) {
+func TestDecode_BoundsErrors(t *testing.T) {
 	t.Parallel()
 
 	var b strings.Builder
@@ -145,14 +145,14 @@ func TestDecodeBoundsErrors(t *testing.T) {
 	require.Len(t, errs, 100)
 }
 
-func TestUnknownFieldsAreGuessed(t *testing.T) {
+func TestDecode_SuggestsField(t *testing.T) {
 	t.Parallel()
 
 	for raw, want := range map[string]string{
-		`{"zoen":"a"}`:                                         "did you mean zone?",
-		`{"Region":"a"}`:                                       "did you mean region?",
-		`{"cpu":{"core":1}}`:                                   "did you mean cores?",
-		`{"networks":[{"msquerade":{}}]}`:                      "did you mean masquerade?",
+		`{"zoen":"a"}`:                                         `did you mean "zone"?`,
+		`{"Region":"a"}`:                                       `did you mean "region"?`,
+		`{"cpu":{"core":1}}`:                                   `did you mean "cores"?`,
+		`{"networks":[{"msquerade":{}}]}`:                      `did you mean "masquerade"?`,
 		`{"cloudInit":{"userData":"x"}}`:                       "the fields are networkData, type",
 		`{"machineType":"big"}`:                                "API reference",
 		`{"virtualMachineTemplate":{"metadata":{"name":"x"}}}`: "the fields are annotations, labels",

@@ -89,8 +89,8 @@ func kindOf(f protoreflect.FieldDescriptor) string {
 	return f.Kind().String()
 }
 
-// TestSecretsAreMarked requires a mark on secrets, which tools that print messages omit.
-func TestSecretsAreMarked(t *testing.T) {
+// TestSecret_DebugRedact requires the mark on secrets with which tools that print messages omit them.
+func TestSecret_DebugRedact(t *testing.T) {
 	t.Parallel()
 
 	options, ok := new(driverv1.Secret).ProtoReflect().Descriptor().Fields().ByName("data").Options().(*descriptorpb.FieldOptions)

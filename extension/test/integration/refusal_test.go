@@ -46,7 +46,7 @@ func infrastructureRefusals() []refusal {
 	return []refusal{
 		{
 			name: "unknown field", change: network("network: {}"), code: gardencorev1beta1.ErrorConfigurationProblem,
-			field: "spec.provider.infrastructureConfig.network", remedy: "did you mean networks?",
+			field: "spec.provider.infrastructureConfig.network", remedy: `did you mean "networks"?`,
 		},
 		{
 			name:   "network without JSON",
@@ -101,7 +101,7 @@ func workerRefusals() []refusal {
 	return []refusal{
 		{
 			name: "misspelled field", change: worker("cpus: {cores: 2}"), code: gardencorev1beta1.ErrorConfigurationProblem,
-			field: "spec.provider.workers[0].providerConfig.cpus", remedy: "did you mean cpu?",
+			field: "spec.provider.workers[0].providerConfig.cpus", remedy: `did you mean "cpu"?`,
 		},
 		{
 			name: "no memory", change: worker("memory: {guest: 0}"), code: gardencorev1beta1.ErrorConfigurationProblem,
