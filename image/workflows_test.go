@@ -33,9 +33,9 @@ func TestWorkflows_PinActions(t *testing.T) {
 	}
 }
 
-// TestReleasePushesTheCheckedImage requires the release workflow to push the layout that `make image`
+// TestWorkflows_ReleasePushesCheckedImage requires the release workflow to push the layout that `make image`
 // writes, and to build no other image.
-func TestReleasePushesTheCheckedImage(t *testing.T) {
+func TestWorkflows_ReleasePushesCheckedImage(t *testing.T) {
 	t.Parallel()
 
 	release := read(t, "../.github/workflows/release.yaml")

@@ -387,7 +387,7 @@ func TestCause_Precedence(t *testing.T) {
 	require.False(t, e.Cause(now, grace).ReportableAt.After(now), "one that crashes again and again has not succeeded since the beginning")
 }
 
-func TestMachineJudgesAtOnce(t *testing.T) {
+func TestMachine_NoGracePeriod(t *testing.T) {
 	t.Parallel()
 
 	require.Nil(t, diagnose.Machine(newVM("Stopped"), nil))

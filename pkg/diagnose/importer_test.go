@@ -11,9 +11,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// TestImporterWithoutVolume tests importers without a node. CDI reports the same for importers
+// TestCause_ImporterWithoutVolume tests importers without a node. CDI reports the same for importers
 // whose volume cannot be created, which is not a lack of capacity.
-func TestImporterWithoutVolume(t *testing.T) {
+func TestCause_ImporterWithoutVolume(t *testing.T) {
 	t.Parallel()
 
 	const (

@@ -107,9 +107,9 @@ func held(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// TestDeadNodeOutlivesTheInstance tests the state after the taint manager: KubeVirt replaces the
-// instance, and waits for its pod forever.
-func TestDeadNodeOutlivesTheInstance(t *testing.T) {
+// TestDeadNode_ReplacedInstance tests the state after the taint manager has acted: KubeVirt replaces
+// the instance, and waits for its pod forever.
+func TestDeadNode_ReplacedInstance(t *testing.T) {
 	t.Parallel()
 
 	e := starting(deleted(takenUp(corev1.PodPending), ago(2*time.Minute)))
@@ -119,9 +119,9 @@ func TestDeadNodeOutlivesTheInstance(t *testing.T) {
 	require.Equal(t, "NodeDown", e.Cause(now, grace).Err.Reason)
 }
 
-// TestDeadNodeIsNoEvent tests an event that a node controller records once, for
-// a node that may have recovered.
-func TestDeadNodeIsNoEvent(t *testing.T) {
+// TestDeadNode_Event ignores an event that a node controller records once, since the node may have
+// recovered.
+func TestDeadNode_Event(t *testing.T) {
 	t.Parallel()
 
 	require.Nil(t, podSays("NodeNotReady", "Node is not ready", 2*time.Minute).Cause(now, grace))

@@ -13,10 +13,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// TestSchedulersWords has the messages of kube-scheduler 1.34 and of older ones for
-// pods that fit nowhere, verbatim
-// (k8s.io/kubernetes/pkg/scheduler/framework/plugins), with the one cause of each.
-func TestSchedulersWords(t *testing.T) {
+// TestCause_SchedulerMessages tests the messages of kube-scheduler 1.34 and older for pods that fit
+// nowhere, verbatim (k8s.io/kubernetes/pkg/scheduler/framework/plugins). Each has one cause.
+func TestCause_SchedulerMessages(t *testing.T) {
 	t.Parallel()
 
 	const (
@@ -93,9 +92,8 @@ func TestSchedulersWords(t *testing.T) {
 	}
 }
 
-// TestSchedulersWordsOfThePast tests messages that remain on the
-// instance although they are outdated.
-func TestSchedulersWordsOfThePast(t *testing.T) {
+// TestCause_StaleSchedulerMessage tests outdated messages that remain on the instance.
+func TestCause_StaleSchedulerMessage(t *testing.T) {
 	t.Parallel()
 
 	seen := func() *diagnose.Evidence {

@@ -28,8 +28,8 @@ func in(key, value string) corev1.NodeSelectorRequirement {
 	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}
 }
 
-// TestPlacementFaultsNameThePlace has all nodes rejected for their labels, capacity or volumes.
-func TestPlacementFaultsNameThePlace(t *testing.T) {
+// TestPlacement_RemedyNamesPlace rejects all nodes for their labels, capacity or volumes.
+func TestPlacement_RemedyNamesPlace(t *testing.T) {
 	t.Parallel()
 
 	for _, words := range []string{

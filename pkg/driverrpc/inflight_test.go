@@ -38,8 +38,8 @@ func isClosed(done chan struct{}) bool {
 	}
 }
 
-// TestReadsAreLimited has a client begin more requests than may be read at a time.
-func TestReadsAreLimited(t *testing.T) {
+// TestInFlightLimiter_Reads has a client begin more requests than may be read at a time.
+func TestInFlightLimiter_Reads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newInFlightLimiter()

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNamesInCertificates checks the names that may be in the list of clients.
-func TestNamesInCertificates(t *testing.T) {
+// TestNamesIn checks which names of a certificate may be in the list of clients.
+func TestNamesIn(t *testing.T) {
 	t.Parallel()
 
 	unnamed := &x509.Certificate{DNSNames: []string{"a.example.com"}, URIs: []*url.URL{{Scheme: "spiffe", Host: "b"}, {}}}

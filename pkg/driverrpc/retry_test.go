@@ -35,8 +35,8 @@ func requireUnavailable(t *testing.T, method string, got outcome) {
 	require.True(t, strings.HasPrefix(read.Message(), driverrpc.TokenUnavailable+": "+method+" "), read.Message())
 }
 
-// TestNothingListens calls a driver that does not exist, until a timeout.
-func TestNothingListens(t *testing.T) {
+// TestClient_NoServer calls a driver that does not exist, until a timeout.
+func TestClient_NoServer(t *testing.T) {
 	t.Parallel()
 
 	for method, call := range methods(dial(t, socketOf(t))) {
@@ -49,9 +49,9 @@ func TestNothingListens(t *testing.T) {
 	}
 }
 
-// TestAnotherServerListens calls a gRPC server without a driver: its Unimplemented does not come
-// from a driver; machine-controller-manager would create every machine again.
-func TestAnotherServerListens(t *testing.T) {
+// TestClient_OtherServer calls a gRPC server without a driver. Its Unimplemented must not reach
+// machine-controller-manager, which would recreate every machine.
+func TestClient_OtherServer(t *testing.T) {
 	t.Parallel()
 
 	socket := socketOf(t)

@@ -18,9 +18,9 @@ import (
 	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
 )
 
-// TestClientsSetDeadlines checks the deadlines that arrive if the contexts of the caller have none,
-// as those of machine-controller-manager.
-func TestClientsSetDeadlines(t *testing.T) {
+// TestWithTimeout checks the deadlines that arrive if the caller's contexts have none, like those of
+// machine-controller-manager.
+func TestWithTimeout(t *testing.T) {
 	t.Parallel()
 
 	socket := socketOf(t)
@@ -47,8 +47,8 @@ func TestClientsSetDeadlines(t *testing.T) {
 	}
 }
 
-// TestServersSetDeadlines calls with a third-party client that sets no deadline.
-func TestServersSetDeadlines(t *testing.T) {
+// TestLimitDuration calls with a third-party client that does not set a deadline.
+func TestLimitDuration(t *testing.T) {
 	t.Parallel()
 
 	socket := socketOf(t)

@@ -104,9 +104,8 @@ func TestPlan_Deadline(t *testing.T) {
 	}
 }
 
-// TestWaitingSinceLastProgress shows that an alert can distinguish a queue that advances from one
-// that is stalled.
-func TestWaitingSinceLastProgress(t *testing.T) {
+// TestWaitingSince shows that an alert can distinguish an advancing queue from a stalled one.
+func TestWaitingSince(t *testing.T) {
 	t.Parallel()
 
 	const minute = time.Minute
@@ -151,9 +150,9 @@ func TestWaitingSinceLastProgress(t *testing.T) {
 	}
 }
 
-// TestOverdueMachinesAreEvacuatedOneByOne shows that only one overdue machine at a time overrides
+// TestPlan_OneOverdueMachineAtATime shows that only one overdue machine at a time overrides
 // the health of its pool, however many machines may be evacuated at once.
-func TestOverdueMachinesAreEvacuatedOneByOne(t *testing.T) {
+func TestPlan_OneOverdueMachineAtATime(t *testing.T) {
 	t.Parallel()
 
 	two := limits

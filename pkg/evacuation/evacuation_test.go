@@ -18,8 +18,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// TestWatchesFollowClasses rotates credentials, class by class, and moves and forgets classes.
-func TestWatchesFollowClasses(t *testing.T) {
+// TestController_WatchesFollowClasses rotates credentials, class by class, and moves and forgets classes.
+func TestController_WatchesFollowClasses(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t)
@@ -58,7 +58,7 @@ func TestObserve_WithoutAccess(t *testing.T) {
 	r.requireWatches(t, "a/1")
 }
 
-func TestStepsArePerformed(t *testing.T) {
+func TestPerform(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t, "m", "n")
@@ -112,8 +112,8 @@ func TestController_ReportsFailures(t *testing.T) {
 	require.NoError(t, err, "its evacuation is no longer necessary")
 }
 
-// TestMessagesAreBounded lets a provider cluster return a message that does not fit into an Event.
-func TestMessagesAreBounded(t *testing.T) {
+// TestRecordEvent_BoundsMessage lets a provider cluster return a message that does not fit into an Event.
+func TestRecordEvent_BoundsMessage(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t, "m")
@@ -125,9 +125,9 @@ func TestMessagesAreBounded(t *testing.T) {
 	r.await(t, "m Normal EvacuationReplacing: "+prefix+strings.Repeat("é", (1000-len(prefix))/2)+" …")
 }
 
-// TestRejectedMigrationIsReplacement lets a provider cluster reject migrations for hours: a
+// TestController_ReplacesAfterRejectedMigrations lets a provider cluster reject migrations for hours: a
 // provider cluster that never migrates must not block its own drain.
-func TestRejectedMigrationIsReplacement(t *testing.T) {
+func TestController_ReplacesAfterRejectedMigrations(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -256,8 +256,8 @@ func TestController_OtherRequestRejected(t *testing.T) {
 	r.await(t, "m Normal EvacuationMigrating: Live-migrating the machine away from provider node host: it has waited longer than 1h0m0s")
 }
 
-// TestNewCredentialsResetRejections rotates credentials that lacked a permission.
-func TestNewCredentialsResetRejections(t *testing.T) {
+// TestController_NewCredentialsResetRejections rotates credentials that lacked a permission.
+func TestController_NewCredentialsResetRejections(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t, "m")

@@ -17,8 +17,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// TestOnlyOwnImagesAreReplaced shows DataVolumes of an image's name that have failed.
-func TestOnlyOwnImagesAreReplaced(t *testing.T) {
+// TestObserve_ReplacesOnlyOwnImages tests failed DataVolumes with the name of an image.
+func TestObserve_ReplacesOnlyOwnImages(t *testing.T) {
 	t.Parallel()
 
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -164,8 +164,9 @@ func TestShortList(t *testing.T) {
 	require.Len(t, shortList([]string{strings.Repeat("x", 5000)}), 100+len("…"))
 }
 
-// TestReplacedImageIsNotReady has another DataVolume take the place of an image that is being imported, and asks whether it has arrived.
-func TestReplacedImageIsNotReady(t *testing.T) {
+// TestCloneCompleted_ReplacedImage replaces an image during its import by another DataVolume, and asks
+// whether the image is ready.
+func TestCloneCompleted_ReplacedImage(t *testing.T) {
 	t.Parallel()
 
 	for uid, want := range map[string]state{"created": ready, "planted": ""} {

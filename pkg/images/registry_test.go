@@ -52,8 +52,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestRegistryIsBounded registers more MachineClasses, clusters and sweeps than fit.
-func TestRegistryIsBounded(t *testing.T) {
+// TestRegistry_Bounds registers more MachineClasses, clusters and sweeps than fit.
+func TestRegistry_Bounds(t *testing.T) {
 	t.Parallel()
 
 	r := newRegistry(clocktesting.NewFakePassiveClock(time.Now()), period)

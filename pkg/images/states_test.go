@@ -16,7 +16,7 @@ import (
 
 var one = ref{server: "s", namespace: "ns", name: "golden-1"}
 
-func TestWhoHoldsAnImage(t *testing.T) {
+func TestTryLock(t *testing.T) {
 	t.Parallel()
 
 	i := newStates()

@@ -107,8 +107,8 @@ func class(name, image string, deleted bool) Class {
 	return Class{Cluster: "c", Name: types.NamespacedName{Namespace: "n", Name: name}, Image: image, Deleted: deleted}
 }
 
-// TestSweepEnds has a server answer one of the lists without end. Then no image is deleted.
-func TestSweepEnds(t *testing.T) {
+// TestSweep_EndlessList has a server return one of the lists without end: no image is deleted.
+func TestSweep_EndlessList(t *testing.T) {
 	t.Parallel()
 
 	for _, endless := range []string{"", "metadata of datavolumes", "datavolumes", "metadata of virtualmachines"} {
@@ -152,8 +152,8 @@ func TestMachineDeleted_OtherShoot(t *testing.T) {
 	}
 }
 
-// TestImagesInUse has objects refer to the image of a MachineClass that is being deleted.
-func TestImagesInUse(t *testing.T) {
+// TestSweep_ImagesInUse refers to the image of a MachineClass that is being deleted.
+func TestSweep_ImagesInUse(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -182,8 +182,8 @@ func TestImagesInUse(t *testing.T) {
 	}
 }
 
-// TestImageOfAMachineInCreation requires a sweep to pass over an image that a call holds.
-func TestImageOfAMachineInCreation(t *testing.T) {
+// TestSweep_HeldImage requires a sweep to skip an image that a call holds.
+func TestSweep_HeldImage(t *testing.T) {
 	t.Parallel()
 
 	s, m := newServer(), NewManager(clocktesting.NewFakePassiveClock(time.Now()), period)
@@ -200,8 +200,9 @@ func TestImageOfAMachineInCreation(t *testing.T) {
 	require.EqualValues(t, 1, s.deleted.Load())
 }
 
-// TestUnknownImages are deleted when all MachineClasses were listed twice.
-func TestUnknownImages(t *testing.T) {
+// TestSweep_UnknownImages deletes images without a MachineClass after all MachineClasses were listed
+// twice.
+func TestSweep_UnknownImages(t *testing.T) {
 	t.Parallel()
 
 	s, clock := newServer(), clocktesting.NewFakePassiveClock(time.Now())

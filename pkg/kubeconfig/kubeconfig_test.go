@@ -108,7 +108,7 @@ func TestRESTConfigRefuses(t *testing.T) {
 	}
 }
 
-func TestErrorsNeverQuoteTheKubeconfig(t *testing.T) {
+func TestRESTConfig_ErrorsDoNotQuote(t *testing.T) {
 	t.Parallel()
 
 	for _, raw := range []string{

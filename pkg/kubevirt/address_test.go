@@ -67,8 +67,8 @@ func TestCreateMachine_LongServer(t *testing.T) {
 	require.Empty(t, resp.LastKnownState)
 }
 
-// TestMissingMachinesAreCounted checks the gauge after a refusal and after the next call.
-func TestMissingMachinesAreCounted(t *testing.T) {
+// TestMissing_Metric checks the gauge after a refusal and after the next call.
+func TestMissing_Metric(t *testing.T) {
 	t.Parallel()
 
 	r, spied := validRequest(), &recorder{err: &spi.Error{Kind: spi.ErrAddressChanged, Message: "p", Remedy: "r"}}

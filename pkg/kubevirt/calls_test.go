@@ -75,7 +75,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-func TestNoCallReturnsAfterStop(t *testing.T) {
+func TestStop_NoCallReturns(t *testing.T) {
 	t.Parallel()
 
 	synctest.Test(t, func(t *testing.T) {

@@ -81,8 +81,8 @@ const (
 	refused  = "mcm_cloud_api_driver_requests_failed_total "
 )
 
-// TestCallsAreCounted runs before the package's parallel tests: these metrics are the process's.
-func TestCallsAreCounted(t *testing.T) {
+// TestCountCall runs before the package's parallel tests, because these metrics are global.
+func TestCountCall(t *testing.T) {
 	for method, run := range calls() {
 		for _, err := range []error{nil, spi.ErrNotFound, spi.ErrUninitialized, errors.New("a surprise")} {
 			r, spied := validRequest(), &recorder{err: err}
@@ -125,7 +125,7 @@ func TestGetVolumeIDs_Metrics(t *testing.T) { // As above.
 	}))
 }
 
-func TestCallsThatAreCutOffAreNotCounted(t *testing.T) { // As above.
+func TestCountCall_CutOff(t *testing.T) { // As above.
 	p, r := newPlugin(&recorder{err: spi.ErrUnavailable}), validRequest()
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -139,9 +139,9 @@ func TestCallsThatAreCutOffAreNotCounted(t *testing.T) { // As above.
 	require.Empty(t, added(t, p, func() { require.Error(t, calls()["DeleteMachine"](early, p, r)) }), "the client went before its deadline")
 }
 
-// TestCallsThatHangAreCounted is the case over gRPC: the client waits until its deadline, and
-// cancels the call then.
-func TestCallsThatHangAreCounted(t *testing.T) { // As above.
+// TestCountCall_Cancelled tests a call over gRPC that hangs: the client waits until its deadline and
+// then cancels the call.
+func TestCountCall_Cancelled(t *testing.T) { // As above.
 	p, r := newPlugin(&recorder{err: spi.ErrUnavailable}), validRequest()
 	want := map[string]float64{refused + "14 delete_machine kubevirt": 1}
 

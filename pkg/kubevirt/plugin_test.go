@@ -264,7 +264,7 @@ func TestGetMachineStatus(t *testing.T) {
 	require.Equal(t, time.Minute, spied.observe.CreationTimeout)
 }
 
-func TestDeleteMachineKnowsOrphans(t *testing.T) {
+func TestDeleteMachine_Orphan(t *testing.T) {
 	t.Parallel()
 
 	for uid, want := range map[string]bool{"u": false, "": true} {
@@ -281,7 +281,7 @@ func TestDeleteMachineKnowsOrphans(t *testing.T) {
 	}
 }
 
-func TestListMachinesNeverListsWithoutBothTags(t *testing.T) {
+func TestListMachines_MissingTag(t *testing.T) {
 	t.Parallel()
 
 	for _, raw := range []string{

@@ -122,9 +122,9 @@ func (r *rig) initialize(t *testing.T) {
 	require.Equal(t, before, r.machine, "requests are never changed")
 }
 
-// TestCreationIsRecorded verifies that the address is written after machine-controller-manager has
+// TestInitializeMachine_RecordsCreation verifies that the address is written after machine-controller-manager has
 // updated the Machine, not before.
-func TestCreationIsRecorded(t *testing.T) {
+func TestInitializeMachine_RecordsCreation(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t, "")
@@ -143,8 +143,9 @@ func TestCreationIsRecorded(t *testing.T) {
 	require.Equal(t, 2, r.initialized)
 }
 
-// TestRecordingFails verifies that a failed write does not stop the machine, and is retried.
-func TestRecordingFails(t *testing.T) {
+// TestInitializeMachine_WriteFails verifies that a failed write does not stop the machine's creation,
+// and is retried.
+func TestInitializeMachine_WriteFails(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t, "")
@@ -192,9 +193,9 @@ func TestRecorder_ForeignState(t *testing.T) {
 	require.Empty(t, r.recorded(t))
 }
 
-// TestMoveIsRecordedBeforeDeletion verifies that the error reaches
-// machine-controller-manager, which tries again.
-func TestMoveIsRecordedBeforeDeletion(t *testing.T) {
+// TestDeleteMachine_RecordsMove verifies that the address is recorded before the deletion, and that
+// the error reaches machine-controller-manager, which retries.
+func TestDeleteMachine_RecordsMove(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t, here.Encode())
@@ -211,8 +212,8 @@ func TestMoveIsRecordedBeforeDeletion(t *testing.T) {
 	require.Nil(t, resp)
 }
 
-// TestListingsAreRecorded compares every kind of record with a listing.
-func TestListingsAreRecorded(t *testing.T) {
+// TestListed compares every kind of record with a listing.
+func TestListed(t *testing.T) {
 	t.Parallel()
 
 	other := there
@@ -345,9 +346,9 @@ func TestListed_NotCalled(t *testing.T) {
 	})
 }
 
-// TestUncreatedMachineIsRecordedLater verifies that InitializeMachine records the address of a
+// TestListed_UncreatedMachine verifies that InitializeMachine records the address of a
 // Machine that machine-controller-manager is about to update.
-func TestUncreatedMachineIsRecordedLater(t *testing.T) {
+func TestListed_UncreatedMachine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, "")

@@ -41,7 +41,7 @@ func TestAccess(t *testing.T) {
 	require.ErrorIs(t, err, spi.ErrInvalid)
 }
 
-func TestMissingKubeconfig(t *testing.T) {
+func TestKubeconfig_Missing(t *testing.T) {
 	t.Parallel()
 
 	r := validRequest()

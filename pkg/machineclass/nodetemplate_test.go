@@ -110,7 +110,7 @@ func TestNodeTemplateWarnings(t *testing.T) {
 	}
 }
 
-func TestSameArchitecture(t *testing.T) {
+func TestNodeTemplateWarnings_TemplateArchitecture(t *testing.T) {
 	t.Parallel()
 
 	class := &v1alpha1.MachineClass{NodeTemplate: nodeTemplate("1", "1Gi", "0")}

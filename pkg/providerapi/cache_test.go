@@ -72,8 +72,8 @@ func TestCache_RemembersRefusals(t *testing.T) {
 	require.Less(t, time.Since(began), took, "%d refusals take less than the first", times)
 }
 
-// TestParsingKeepsNobodyWaiting requests clients for a kubeconfig while several others are parsed.
-func TestParsingKeepsNobodyWaiting(t *testing.T) {
+// TestCache_ParsesConcurrently requests clients for a kubeconfig while several others are parsed.
+func TestCache_ParsesConcurrently(t *testing.T) {
 	t.Parallel()
 
 	const many = 8

@@ -106,7 +106,7 @@ func secretNamed(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-func TestCallsAreNamed(t *testing.T) {
+func TestObserving_NamesCalls(t *testing.T) {
 	t.Parallel()
 
 	for _, base := range []string{"", "/k8s/clusters/apis"} {
@@ -123,7 +123,7 @@ func TestCallsAreNamed(t *testing.T) {
 	}
 }
 
-func TestFailedCalls(t *testing.T) {
+func TestObserving_FailedCalls(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -218,8 +218,8 @@ func (e *ending) Err() error {
 	}
 }
 
-// TestCallsWithoutAnAnswer has a call end while the server has its request.
-func TestCallsWithoutAnAnswer(t *testing.T) {
+// TestObserving_NoResponse ends a call while the server has its request.
+func TestObserving_NoResponse(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {

@@ -87,8 +87,8 @@ func TestCollect(t *testing.T) {
 	require.Equal(t, []int{3}, some)
 }
 
-// TestCollectAgain has a list fail in the middle.
-func TestCollectAgain(t *testing.T) {
+// TestCollect_RetriesPage fails in the middle of a list.
+func TestCollect_RetriesPage(t *testing.T) {
 	t.Parallel()
 
 	broken := false
@@ -107,8 +107,9 @@ func TestCollectAgain(t *testing.T) {
 	require.Equal(t, []string{"0-0", "1-0"}, all, "what was read before counts once")
 }
 
-// TestCollectNoPart verifies that no part is returned of a list that fails or exceeds the bounds.
-func TestCollectNoPart(t *testing.T) {
+// TestCollect_NoPartialList verifies that a list that fails or exceeds the bounds is not returned in
+// part.
+func TestCollect_NoPartialList(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {

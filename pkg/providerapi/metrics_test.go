@@ -129,8 +129,8 @@ func TestLifetimeMetric(t *testing.T) {
 	}
 }
 
-// TestExpiryFollowsRotation replaces a token. It runs in a synctest bubble with a fake clock.
-func TestExpiryFollowsRotation(t *testing.T) {
+// TestExpiryMetric_RotatedToken replaces a token. It runs in a synctest bubble with a fake clock.
+func TestExpiryMetric_RotatedToken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cache := providerapi.NewCache(providerapi.Options{QPS: 1, Burst: 1})
@@ -157,8 +157,8 @@ func TestExpiryFollowsRotation(t *testing.T) {
 	})
 }
 
-// TestCacheIsBounded changes the kubeconfig constantly, as a malicious user may.
-func TestCacheIsBounded(t *testing.T) {
+// TestCache_Bounds changes the kubeconfig constantly, as a malicious user may.
+func TestCache_Bounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cache := providerapi.NewCache(providerapi.Options{QPS: 1, Burst: 1})

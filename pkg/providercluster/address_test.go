@@ -106,8 +106,8 @@ func TestOwns(t *testing.T) {
 	}
 }
 
-// TestRefusalNamesBothAddresses has long addresses: the remedy must not be truncated.
-func TestRefusalNamesBothAddresses(t *testing.T) {
+// TestAddressChanged_NamesBothAddresses tests long addresses: the remedy must not be truncated.
+func TestAddressChanged_NamesBothAddresses(t *testing.T) {
 	t.Parallel()
 
 	c := &providerapi.Clients{Server: "https://new.example.com/k8s/c-2", Namespace: "here"}

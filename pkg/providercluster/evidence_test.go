@@ -83,7 +83,7 @@ func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-func TestEvidenceIsReadWithinOneLimit(t *testing.T) {
+func TestReadRelated_OneTimeLimit(t *testing.T) {
 	t.Parallel()
 
 	starting := &kubevirtv1.VirtualMachineInstance{Status: kubevirtv1.VirtualMachineInstanceStatus{
@@ -144,8 +144,9 @@ func cloneBeside(phase cdiv1beta1.DataVolumePhase) string {
 			"status":{"phase":"PendingPopulation"}}]}`
 }
 
-// TestGoldenImageIsFollowedFirst has a machine with a blank disk beside the root disk.
-func TestGoldenImageIsFollowedFirst(t *testing.T) {
+// TestReadRelated_GoldenImageFirst reads the evidence of a machine that has a blank disk in addition
+// to the root disk.
+func TestReadRelated_GoldenImageFirst(t *testing.T) {
 	t.Parallel()
 
 	const image = `{"kind":"DataVolume","apiVersion":"cdi.kubevirt.io/v1beta1","metadata":{"name":"golden-1","namespace":"machines"},
@@ -179,9 +180,9 @@ func TestGoldenImageIsFollowedFirst(t *testing.T) {
 	}
 }
 
-// TestVolumesAndPodAreReadAfterASchedulerError has a launcher pod that the scheduler did not place because
-// of an error of its own.
-func TestVolumesAndPodAreReadAfterASchedulerError(t *testing.T) {
+// TestReadRelated_AfterSchedulerError reads the evidence of a launcher pod that was not placed because
+// the scheduler itself failed.
+func TestReadRelated_AfterSchedulerError(t *testing.T) {
 	t.Parallel()
 
 	const pods = `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"launcher","uid":"pod"}}]}`

@@ -66,7 +66,7 @@ const ownVM = `{"kind":"VirtualMachine","apiVersion":"kubevirt.io/v1","metadata"
 	"status":{"printableStatus":"Provisioning","conditions":[{"type":"Failure","status":"True","reason":"FailedCreate",
 		"message":"something new","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`
 
-func TestExplainOnlyReads(t *testing.T) {
+func TestExplainer_OnlyReads(t *testing.T) {
 	t.Parallel()
 
 	cluster := &answers{bodies: map[string]string{
@@ -82,8 +82,8 @@ func TestExplainOnlyReads(t *testing.T) {
 	require.Empty(t, got.Unread)
 }
 
-// TestExplainReportsUnreadObjects explains a machine with the Role of an older release.
-func TestExplainReportsUnreadObjects(t *testing.T) {
+// TestExplainer_UnreadObjects explains a machine with the Role of an older release.
+func TestExplainer_UnreadObjects(t *testing.T) {
 	t.Parallel()
 
 	got, err := explained(t, &answers{bodies: map[string]string{"m": ownVM}}, "datavolumes", "pods", "events")
@@ -92,8 +92,8 @@ func TestExplainReportsUnreadObjects(t *testing.T) {
 	require.Contains(t, strings.Join(got.Unread, "\n"), "list DataVolumes: ")
 }
 
-// TestExplainHidesForeignMachines explains a VirtualMachine of another shoot.
-func TestExplainHidesForeignMachines(t *testing.T) {
+// TestExplainer_ForeignMachine explains a VirtualMachine of another shoot.
+func TestExplainer_ForeignMachine(t *testing.T) {
 	t.Parallel()
 
 	cluster := &answers{bodies: map[string]string{"m": strings.Replace(ownVM, `cluster":"c"`, `cluster":"other"`, 1)}}

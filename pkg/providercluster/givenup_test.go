@@ -85,9 +85,9 @@ func TestDeleteMachine_AbandonedWithoutCredentials(t *testing.T) {
 	}
 }
 
-// TestGivenUpMachineKeepsItsDisks keeps the VirtualMachine of a machine that was given up running
-// with other tags. Its disks and Secrets carry the tags of the class.
-func TestGivenUpMachineKeepsItsDisks(t *testing.T) {
+// TestDeleteMachine_AbandonedKeepsDisks keeps the VirtualMachine of an abandoned machine running under
+// other tags. Its disks and Secrets have the tags of the class.
+func TestDeleteMachine_AbandonedKeepsDisks(t *testing.T) {
 	t.Parallel()
 
 	var (

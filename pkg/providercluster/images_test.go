@@ -21,9 +21,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
 
-// TestRefusedImageIsRetriedAfterItsReport has an image whose claim has exceeded a quota for a long
-// time.
-func TestRefusedImageIsRetriedAfterItsReport(t *testing.T) {
+// TestRepairImage_RefusedClaim tests an image whose claim has exceeded a quota for a long time.
+func TestRepairImage_RefusedClaim(t *testing.T) {
 	t.Parallel()
 
 	for name, tc := range map[string]struct {

@@ -15,9 +15,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/diagnose"
 )
 
-// TestRelatedEvidenceIsJudgedAtReadTime has an importer that failed once, and may have recovered
-// since the evidence was read.
-func TestRelatedEvidenceIsJudgedAtReadTime(t *testing.T) {
+// TestJudge_RelatedEvidenceAtReadTime tests an importer that failed once, and may have recovered since
+// the evidence was read.
+func TestJudge_RelatedEvidenceAtReadTime(t *testing.T) {
 	t.Parallel()
 
 	const grace = 30 * time.Second
@@ -48,9 +48,9 @@ func TestRelatedEvidenceIsJudgedAtReadTime(t *testing.T) {
 	require.NotNil(t, p.judge(state(2*grace)).failure, "it had lasted for the grace period when it was read")
 }
 
-// TestSchedulerConditionsAreJudgedNow has a pod that was read before its kubelet started it. The pod's
+// TestJudge_SchedulerConditionsNow tests a pod that was read before its kubelet started it. The pod's
 // conditions remain valid, unlike the status of its containers.
-func TestSchedulerConditionsAreJudgedNow(t *testing.T) {
+func TestJudge_SchedulerConditionsNow(t *testing.T) {
 	t.Parallel()
 
 	const grace = 30 * time.Second

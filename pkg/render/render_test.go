@@ -134,9 +134,9 @@ func TestVirtualMachine_CopiesInput(t *testing.T) {
 	require.Equal(t, "a", in.Spec.RootVolume.Source.HTTP.URL)
 }
 
-// TestEveryDataVolumeHasItsOwnName gives additional volumes names
-// that could collide with the root volume.
-func TestEveryDataVolumeHasItsOwnName(t *testing.T) {
+// TestDataVolumeName_Unique gives additional volumes names that could collide with that of the root
+// volume.
+func TestDataVolumeName_Unique(t *testing.T) {
 	t.Parallel()
 
 	in := input(t, []byte(`{"tags":{},"rootVolume":{},"additionalVolumes":[{"name":"root","dataVolume":{}},{"name":"disk","dataVolume":{}}]}`))

@@ -30,7 +30,7 @@ virtualMachineTemplate: ` + template))
 	return virtualMachine(t, input(t, raw)).Spec.Template.Spec
 }
 
-func TestTemplateMerges(t *testing.T) {
+func TestMergeTemplate(t *testing.T) {
 	t.Parallel()
 
 	spec := withTemplate(t, `{spec: {template: {spec: {
@@ -48,7 +48,7 @@ func TestTemplateMerges(t *testing.T) {
 	require.NotEmpty(t, spec.Volumes)
 }
 
-func TestEvictionStrategyWithEvacuation(t *testing.T) {
+func TestEvictionStrategy_Evacuation(t *testing.T) {
 	t.Parallel()
 
 	in := input(t, []byte(`{"region":"r","zone":"z","tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"}}`))

@@ -11,7 +11,7 @@ import (
 
 var here = spi.Address{Server: "https://provider.example.com:6443/k8s/c-1", Namespace: "machines", Cluster: "shoot--x", Role: "node", UID: "u-1"}
 
-func TestAddressIsRecorded(t *testing.T) {
+func TestAddressRecord_RoundTrip(t *testing.T) {
 	t.Parallel()
 
 	const stored = `{"server":"https://provider.example.com:6443/k8s/c-1","namespace":"machines","cluster":"shoot--x","role":"node","uid":"u-1"}`

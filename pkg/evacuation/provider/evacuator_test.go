@@ -99,9 +99,9 @@ func watchInstances(t *testing.T, all ...kubevirtv1.VirtualMachineInstance) spi.
 	return evacuations
 }
 
-// TestLargeInstances shows that the guest agents' data of a large shoot does not exceed the limit
+// TestWatchEvacuations_LargeInstances shows that the guest agents' data of a large shoot does not exceed the limit
 // of a response.
-func TestLargeInstances(t *testing.T) {
+func TestWatchEvacuations_LargeInstances(t *testing.T) {
 	t.Parallel()
 
 	var all []kubevirtv1.VirtualMachineInstance
@@ -201,7 +201,7 @@ func TestList_Conditions(t *testing.T) {
 	}
 }
 
-func TestDeletionIsRelevantChange(t *testing.T) {
+func TestIsRelevantChange_Deletion(t *testing.T) {
 	t.Parallel()
 
 	before := markedInstance("m")
@@ -251,9 +251,9 @@ func TestWatchEvacuations_RetriesWatch(t *testing.T) {
 	require.False(t, complete, "an incomplete list is not used")
 }
 
-// TestMigrationsAreDeletedByUID deletes a migration as the watch's cache has it: without finalizers,
-// and possibly in an outdated version. The driver has no permission to read migrations one by one.
-func TestMigrationsAreDeletedByUID(t *testing.T) {
+// TestMaintainMigrations_DeletesByUID deletes a migration as it is in the watch's cache: without
+// finalizers, and possibly in an outdated version. The driver has no permission to get migrations.
+func TestMaintainMigrations_DeletesByUID(t *testing.T) {
 	t.Parallel()
 
 	var (

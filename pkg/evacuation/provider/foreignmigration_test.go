@@ -86,8 +86,8 @@ func evacuationsAt(t *testing.T, server http.Handler) *evacuations {
 	return e
 }
 
-// TestForeignMigrationExplainsRejection has foreign migrations in several phases.
-func TestForeignMigrationExplainsRejection(t *testing.T) {
+// TestAcceptForeignMigration has foreign migrations in several phases.
+func TestAcceptForeignMigration(t *testing.T) {
 	t.Parallel()
 
 	type phases = []kubevirtv1.VirtualMachineInstanceMigrationPhase
@@ -130,9 +130,9 @@ func TestForeignMigrationExplainsRejection(t *testing.T) {
 	}
 }
 
-// TestForeignMigrationsAreReadAgain lets a foreign migration fail, and another one begin: they count as
-// one from the first on.
-func TestForeignMigrationsAreReadAgain(t *testing.T) {
+// TestRefreshForeignMigrations lets a foreign migration fail and another one begin: since is the time
+// of the first one.
+func TestRefreshForeignMigrations(t *testing.T) {
 	t.Parallel()
 
 	server := &rejecting{phases: []kubevirtv1.VirtualMachineInstanceMigrationPhase{kubevirtv1.MigrationPending}}

@@ -233,8 +233,8 @@ func TestMigrationQueued(t *testing.T) {
 	}
 }
 
-// TestMigrationRunsSinceHandOff shows that the time in KubeVirt's queue does not count as running.
-func TestMigrationRunsSinceHandOff(t *testing.T) {
+// TestHandOffTime shows that the time in KubeVirt's queue does not count as running.
+func TestHandOffTime(t *testing.T) {
 	t.Parallel()
 
 	handedOff := migrationFor("a", transition{kubevirtv1.MigrationPending, 0}, transition{kubevirtv1.MigrationScheduling, 60},
