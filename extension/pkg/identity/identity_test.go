@@ -131,8 +131,9 @@ func denied[T client.Object](set *bool) interceptor.Funcs {
 	}
 }
 
-// TestEnsureWithoutPermission writes a copy of the credentials: only what the allow-list permits.
-func TestEnsureWithoutPermission(t *testing.T) {
+// TestEnsure_WithoutPermission writes a copy of the credentials that contains only what the allow-list
+// permits.
+func TestEnsure_WithoutPermission(t *testing.T) {
 	t.Parallel()
 
 	forbidden := true
@@ -222,8 +223,9 @@ func TestRenew(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(m.Renew(t.Context(), program)))
 }
 
-// TestHostileCredentials requires that a kubeconfig that runs a command reaches no program.
-func TestHostileCredentials(t *testing.T) {
+// TestEnsure_HostileCredentials requires that a kubeconfig that runs a command never reaches a
+// program.
+func TestEnsure_HostileCredentials(t *testing.T) {
 	t.Parallel()
 
 	forbidden := true

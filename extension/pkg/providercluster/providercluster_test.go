@@ -94,8 +94,8 @@ func TestClientOptions_BoundsResponses(t *testing.T) {
 	require.ErrorContains(t, err, "it takes more than 1 MiB of memory")
 }
 
-// TestErrorsAreNamed keeps the kind of an error, and bounds its text.
-func TestErrorsAreNamed(t *testing.T) {
+// TestNameError keeps the kind of an error, and bounds its text.
+func TestNameError(t *testing.T) {
 	t.Parallel()
 
 	err := getNode(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -11,8 +11,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 )
 
-// TestTimeOfRequests bounds requests of a reconciliation, whose own deadline is twenty minutes.
-func TestTimeOfRequests(t *testing.T) {
+// TestRequests_TimeLimit bounds requests of a reconciliation, whose own deadline is twenty minutes.
+func TestRequests_TimeLimit(t *testing.T) {
 	t.Parallel()
 
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)

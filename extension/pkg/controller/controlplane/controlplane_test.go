@@ -203,8 +203,8 @@ func volume(t *testing.T, d *appsv1.Deployment, name string) corev1.Volume {
 	return corev1.Volume{}
 }
 
-// TestPathsOfAccounts requires that the charts pass each program the account in the shoot that is its own.
-func TestPathsOfAccounts(t *testing.T) {
+// TestSeedChart_AccountPaths requires each program to mount the token of its own account in the shoot.
+func TestSeedChart_AccountPaths(t *testing.T) {
 	t.Parallel()
 
 	objects := render(t, newControlPlane(), newCluster(), "1.34.0")

@@ -46,16 +46,16 @@ func TestNodesCheck_FailedMachine(t *testing.T) {
 	require.Equal(t, []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorInfraQuotaExceeded}, result.Codes)
 }
 
-// TestShootWithoutAccess is an error of the check: nothing is known about the nodes.
-func TestShootWithoutAccess(t *testing.T) {
+// TestNodesCheck_ShootWithoutAccess requires an error of the check: nothing is known about the nodes.
+func TestNodesCheck_ShootWithoutAccess(t *testing.T) {
 	t.Parallel()
 
 	_, err := (&nodesCheck{seed: newSeed(t, "")}).Check(t.Context(), request)
 	require.True(t, apierrors.IsNotFound(err), err)
 }
 
-// TestConcurrentShoots checks a healthy shoot and one whose API server fails at the same time.
-func TestConcurrentShoots(t *testing.T) {
+// TestNodesCheck_ConcurrentShoots checks a healthy shoot and one whose API server fails at the same time.
+func TestNodesCheck_ConcurrentShoots(t *testing.T) {
 	t.Parallel()
 
 	failing := status(http.StatusInternalServerError, metav1.StatusReasonInternalError, "broken")

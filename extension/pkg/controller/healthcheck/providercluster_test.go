@@ -351,8 +351,9 @@ func TestUnavailability(t *testing.T) {
 	}
 }
 
-// TestTextsAreBounded checks that a provider cluster cannot fill the status of a Shoot.
-func TestTextsAreBounded(t *testing.T) {
+// TestProviderClusterCheck_BoundsTexts requires that a provider cluster cannot fill the status of a
+// Shoot.
+func TestProviderClusterCheck_BoundsTexts(t *testing.T) {
 	t.Parallel()
 
 	provider := healthyProvider()

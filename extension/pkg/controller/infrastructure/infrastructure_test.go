@@ -227,8 +227,8 @@ func TestReconcileNetworks(t *testing.T) {
 	require.NoError(t, l.actuator.Delete(t.Context(), logr.Discard(), l.infra, l.cluster), "again")
 }
 
-// TestUsedNetworksStay keeps a network that is no longer configured until no virtual machine uses it.
-func TestUsedNetworksStay(t *testing.T) {
+// TestUsedNetworks keeps a network that is no longer configured until no virtual machine uses it.
+func TestUsedNetworks(t *testing.T) {
 	t.Parallel()
 
 	machine := &kubevirtv1.VirtualMachine{

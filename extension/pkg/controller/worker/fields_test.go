@@ -191,8 +191,8 @@ disablePreAllocatedDataVolumes: true`
 	}
 }
 
-// TestErrorsNameTheFieldOfTheShoot checks that users find the field in their own YAML.
-func TestErrorsNameTheFieldOfTheShoot(t *testing.T) {
+// TestNewPool_ErrorsNameShootField requires errors to name the field in the user's own YAML.
+func TestNewPool_ErrorsNameShootField(t *testing.T) {
 	t.Parallel()
 
 	const pool = "spec.provider.workers[0]"

@@ -45,8 +45,8 @@ func imageOf(t *testing.T, s *setting) *cdiv1beta1.DataVolume {
 	return nil
 }
 
-// TestPoolsWithoutMachinesHaveAnImage creates the image before cluster-autoscaler needs it.
-func TestPoolsWithoutMachinesHaveAnImage(t *testing.T) {
+// TestGoldenImages_PoolWithoutMachines requires the image to exist before cluster-autoscaler needs it.
+func TestGoldenImages_PoolWithoutMachines(t *testing.T) {
 	t.Parallel()
 
 	s := guide()
@@ -65,7 +65,7 @@ func TestPoolsWithoutMachinesHaveAnImage(t *testing.T) {
 	require.NoError(t, d.PreReconcileHook(t.Context()), "the image exists")
 }
 
-func TestHibernatedShootsImportNothing(t *testing.T) {
+func TestGoldenImages_HibernatedShoot(t *testing.T) {
 	t.Parallel()
 
 	s := guide()
@@ -76,8 +76,9 @@ func TestHibernatedShootsImportNothing(t *testing.T) {
 	require.Nil(t, d.provider, "no request was sent")
 }
 
-// TestUnusedImagesAreDeleted keeps images of classes and of virtual machines, and objects of others.
-func TestUnusedImagesAreDeleted(t *testing.T) {
+// TestDeleteImages_Unused keeps the images of classes and of virtual machines, and objects that are
+// not images of the shoot.
+func TestDeleteImages_Unused(t *testing.T) {
 	t.Parallel()
 
 	old := guide()

@@ -227,9 +227,9 @@ func TestHashOf_IsStable(t *testing.T) {
 	}
 }
 
-// TestInPlaceUpdatesKeepClasses changes the hardware of a pool whose machines are updated in place:
-// it holds for new machines only.
-func TestInPlaceUpdatesKeepClasses(t *testing.T) {
+// TestHashOf_InPlaceUpdate changes the hardware of a pool whose machines are updated in place: the
+// change applies to new machines only.
+func TestHashOf_InPlaceUpdate(t *testing.T) {
 	t.Parallel()
 
 	inPlace := func(change func(*setting)) string {

@@ -18,8 +18,8 @@ func firmware(values ...string) gardencorev1beta1.Capabilities {
 	return gardencorev1beta1.Capabilities{"architecture": {"amd64"}, "firmware": values}
 }
 
-// TestImageOfAPool selects by architecture, by capabilities, and from the status.
-func TestImageOfAPool(t *testing.T) {
+// TestNewPool_Image selects the image by architecture, by capabilities, and from the status.
+func TestNewPool_Image(t *testing.T) {
 	t.Parallel()
 
 	definitions := []gardencorev1beta1.CapabilityDefinition{
@@ -79,9 +79,9 @@ func (s *setting) images(images ...api.MachineImage) {
 	s.used = &api.WorkerStatus{TypeMeta: api.TypeMeta("WorkerStatus"), MachineImages: images}
 }
 
-// TestImagesAreRecorded writes the status, and finds the image in it after the CloudProfile has lost
+// TestUpdateMachineImagesStatus writes the status, and finds the image in it after the CloudProfile has lost
 // the version. A second reconciliation writes nothing.
-func TestImagesAreRecorded(t *testing.T) {
+func TestUpdateMachineImagesStatus(t *testing.T) {
 	t.Parallel()
 
 	s := guide()

@@ -274,8 +274,8 @@ func TestDeploymentOf_Settings(t *testing.T) {
 	require.Equal(t, "2", template.VirtualCapacity.Name("example.com/virtual", resource.DecimalSI).String())
 }
 
-// TestClassesPrecedeTheActuator creates classes before the generic actuator looks for existing ones.
-func TestClassesPrecedeTheActuator(t *testing.T) {
+// TestPreReconcileHook_CreatesClasses creates classes before the generic actuator looks for existing ones.
+func TestPreReconcileHook_CreatesClasses(t *testing.T) {
 	t.Parallel()
 
 	d := guide().delegate(t)
@@ -303,9 +303,9 @@ func TestStrategy_InPlaceUpdates(t *testing.T) {
 	}
 }
 
-// TestFaultyConfigurationCanBeDeleted checks that an invalid configuration, which can no longer be
-// corrected, does not prevent the deletion of a shoot.
-func TestFaultyConfigurationCanBeDeleted(t *testing.T) {
+// TestActuator_DeletesInvalidConfiguration requires that an invalid configuration, which can no longer
+// be corrected, does not prevent the deletion of a shoot.
+func TestActuator_DeletesInvalidConfiguration(t *testing.T) {
 	t.Parallel()
 
 	s := guide()

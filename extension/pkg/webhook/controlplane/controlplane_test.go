@@ -62,9 +62,9 @@ func TestEnsurer_AllowInternalServers(t *testing.T) {
 	require.NotContains(t, d.Spec.Template.Spec.Containers[0].Args, "--allow-internal-provider-servers=false")
 }
 
-// TestShippedSidecarIsGardeners compares the shipped container with Gardener's generic one: operators
+// TestShippedSidecar_EqualsGardenerContainer compares the shipped container with Gardener's generic one: operators
 // of other extensions use the manifest as it is.
-func TestShippedSidecarIsGardeners(t *testing.T) {
+func TestShippedSidecar_EqualsGardenerContainer(t *testing.T) {
 	t.Parallel()
 
 	generic := machinecontrollermanager.ProviderSidecarContainer(&gardencorev1beta1.Shoot{}, "$(NAMESPACE)", kubevirt.Name, "image")
