@@ -1,6 +1,8 @@
 package dataplane
 
 import (
+	"path"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,14 +102,9 @@ const (
 
 // Fixed intervals and delays of the simulation.
 const (
-	heartbeatInterval  = 10 * time.Second // kubelet's lease renewal, virt-handler's heartbeat
-	registrationDelay  = 10 * time.Second // until a running guest registers its deleted Node again
-	pollInterval       = time.Second      // for waiting on an object without events
-	podLatency         = 300 * time.Millisecond
-	imagePullBackOff   = 10 * time.Second
-	crashLoopBackOff   = 10 * time.Second
-	maxCrashBackOff    = 5 * time.Minute
-	defaultGracePeriod = 30 * time.Second // KubeVirt's terminationGracePeriodSeconds
+	heartbeatInterval = 10 * time.Second // kubelet's lease renewal, virt-handler's heartbeat
+	pollInterval      = time.Second      // for waiting on an object without events
+	podLatency        = 300 * time.Millisecond
 )
 
 // usualLatency returns the default of a latency annotation.
@@ -183,4 +180,13 @@ func isStuck(pod metav1.Object) bool {
 // isDown reports whether a provider Node is marked with DownLabel.
 func isDown(node metav1.Object) bool {
 	return node.GetLabels()[DownLabel] == "true"
+}
+
+// isMissingImage reports whether an image reference, with or without a
+// scheme, is named ".../missing".
+func isMissingImage(reference string) bool {
+	base := path.Base(reference)
+	name, _, _ := strings.Cut(base, "@")
+	name, _, _ = strings.Cut(name, ":")
+	return strings.Contains(reference, "/") && name == "missing"
 }

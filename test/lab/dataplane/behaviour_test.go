@@ -62,3 +62,19 @@ func TestMarks(t *testing.T) {
 	require.True(t, isDown(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{DownLabel: "true"}}}))
 	require.False(t, isDown(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{DownLabel: "false"}}}))
 }
+
+func TestIsMissingImage(t *testing.T) {
+	t.Parallel()
+	for reference, want := range map[string]bool{
+		"registry.local/missing":                true,
+		"docker://registry.local/x/missing:2":   true,
+		"registry.local/missing@sha256:00":      true,
+		"registry.local/missing/disk:1":         false,
+		"registry.local/not-missing":            false,
+		"missing":                               false,
+		"":                                      false,
+		"https://images.local/missing/d.qcow2x": false,
+	} {
+		require.Equal(t, want, isMissingImage(reference), reference)
+	}
+}

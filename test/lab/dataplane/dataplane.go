@@ -141,20 +141,24 @@ func newParts(c Config, provider *providerCluster, target *targetCluster) *parts
 	now := time.Now
 	conduct := behaviour{namespaces: provider.namespaces}
 	p := &parts{
-		provider: provider,
-		target:   target,
-		agent:    &nodeAgent{provider: provider, nodes: nodesByName(c.Nodes), kubelet: c.KubeletVersion, now: now},
-		workloads: &providerWorkloads{
-			provider:  provider,
-			behaviour: conduct,
-			now:       now,
-			addresses: newAddressPool(10, 244),
-			loopback:  newAddressPool(127, 244),
-		},
+		provider:  provider,
+		target:    target,
+		agent:     newNodeAgent(provider, c.Nodes, c.KubeletVersion, now),
 		guests:    newGuests(provider, target, conduct, c.KubeletVersion, now, log.With("part", "guests")),
 		guestWork: &guestWorkloads{addresses: newAddressPool(10, 245)},
 	}
-	p.nodes = newController("nodes", log, p.agent.reconcile)
+	var content Volumes
+	if c.Hypervisor != nil {
+		content = c.Hypervisor
+	}
+	p.workloads = &providerWorkloads{
+		startup:   &startup{provider: provider, now: now},
+		launchers: &launchers{provider: provider, now: now},
+		workers:   &workers{provider: provider, behaviour: conduct, volumes: content, now: now},
+		addresses: newAddressPool(10, 244),
+		loopback:  newAddressPool(127, 244),
+		now:       now,
+	}
 	pods := &kubelet{
 		client:    provider.client,
 		pods:      provider.pods,
@@ -162,23 +166,6 @@ func newParts(c Config, provider *providerCluster, target *targetCluster) *parts
 		workloads: p.workloads,
 		now:       now,
 	}
-	p.pods = newController("kubelet", log, pods.reconcile)
-	handler := &virtHandler{
-		provider:  provider,
-		behaviour: conduct,
-		now:       now,
-		log:       log.With("part", "virt-handler"),
-		real:      &realGuests{provider: provider, hypervisor: c.Hypervisor, now: now},
-	}
-	p.handler = newController("virt-handler", log, handler.reconcile)
-	storage := &storageDriver{provider: provider, behaviour: conduct, now: now, log: log.With("part", "storage")}
-	if c.Hypervisor != nil {
-		storage.volumes = c.Hypervisor
-		p.workloads.volumes = c.Hypervisor
-	}
-	p.claims = newController("provisioner", log, storage.reconcileClaim)
-	p.volumes = newController("deleter", log, storage.reconcileVolume)
-	p.guestNodes = newController("guests", log, p.guests.reconcile)
 	guestPods := &kubelet{
 		client:    target.client,
 		pods:      target.pods,
@@ -186,6 +173,26 @@ func newParts(c Config, provider *providerCluster, target *targetCluster) *parts
 		workloads: p.guestWork,
 		now:       now,
 	}
+	virt := &virtHandler{
+		provider:   provider,
+		behaviour:  conduct,
+		hypervisor: c.Hypervisor,
+		now:        now,
+		log:        log.With("part", "virt-handler"),
+	}
+	csi := &storageDriver{
+		provider:  provider,
+		behaviour: conduct,
+		volumes:   content,
+		now:       now,
+		log:       log.With("part", "storage"),
+	}
+	p.nodes = newController("nodes", log, p.agent.reconcile)
+	p.pods = newController("kubelet", log, pods.reconcile)
+	p.handler = newController("virt-handler", log, virt.reconcile)
+	p.claims = newController("provisioner", log, csi.reconcileClaim)
+	p.volumes = newController("deleter", log, csi.reconcileVolume)
+	p.guestNodes = newController("guests", log, p.guests.reconcile)
 	p.guestPods = newController("guest-kubelet", log, guestPods.reconcile)
 	return p
 }
@@ -197,10 +204,8 @@ func (p *parts) all() []*controller {
 
 // prepare registers the nodes and reserves the pod IPs assigned by earlier runs.
 func (p *parts) prepare(ctx context.Context) error {
-	for _, node := range p.agent.nodes {
-		if err := p.agent.register(ctx, node); err != nil {
-			return err
-		}
+	if err := p.agent.registerAll(ctx); err != nil {
+		return err
 	}
 	provider, err := p.provider.pods.List(labels.Everything())
 	if err != nil {
@@ -222,8 +227,7 @@ func (p *parts) prepare(ctx context.Context) error {
 
 // runsProviderPods reports whether a node is simulated and up.
 func (p *parts) runsProviderPods(node string) bool {
-	_, ours := p.agent.node(node)
-	return ours && p.provider.nodeUp(node)
+	return p.agent.has(node) && p.provider.nodeUp(node)
 }
 
 // runsGuestPods reports whether a target Node belongs to a running guest.
@@ -234,13 +238,4 @@ func (p *parts) runsGuestPods(name string) bool {
 	}
 	instance, err := p.provider.instance(node.Annotations[InstanceAnnotation])
 	return err == nil && instance.IsRunning() && p.provider.nodeUp(instance.Status.NodeName)
-}
-
-// nodesByName indexes nodes by their names.
-func nodesByName(nodes []Node) map[string]Node {
-	byName := make(map[string]Node, len(nodes))
-	for _, node := range nodes {
-		byName[node.Name] = node
-	}
-	return byName
 }

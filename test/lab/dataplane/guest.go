@@ -32,6 +32,9 @@ const (
 	attachedByController = "volumes.kubernetes.io/controller-managed-attach-detach"
 )
 
+// registrationDelay is the time until a running guest registers its deleted Node again.
+const registrationDelay = 10 * time.Second
+
 // guests simulates the operating systems of all running VirtualMachineInstances. Each guest reads
 // its user data, joins the target cluster with the bootstrap token found there, and keeps its Node
 // alive. It never deletes a Node.

@@ -64,14 +64,14 @@ func mayJoin(t *testing.T, g *guests, instance, data string) bool {
 
 func TestUserDataSecret(t *testing.T) {
 	t.Parallel()
-	instance := testInstance()
+	instance := testGuest()
 	require.Empty(t, userDataSecret(instance))
 	reference := &corev1.LocalObjectReference{Name: "user-data"}
 	for _, source := range []kubevirtv1.VolumeSource{
 		{CloudInitNoCloud: &kubevirtv1.CloudInitNoCloudSource{UserDataSecretRef: reference}},
 		{CloudInitConfigDrive: &kubevirtv1.CloudInitConfigDriveSource{UserDataSecretRef: reference}},
 	} {
-		with := testInstance()
+		with := testGuest()
 		with.Spec.Volumes = append(with.Spec.Volumes, kubevirtv1.Volume{Name: "cloud-init", VolumeSource: source})
 		require.Equal(t, "user-data", userDataSecret(with))
 	}
@@ -79,11 +79,11 @@ func TestUserDataSecret(t *testing.T) {
 
 func TestGuestStatus(t *testing.T) {
 	t.Parallel()
-	instance := testInstance()
+	instance := testGuest()
 	memory := resource.MustParse("4Gi")
 	instance.Spec.Domain.CPU = &kubevirtv1.CPU{Cores: 2, Sockets: 2}
 	instance.Spec.Domain.Memory = &kubevirtv1.Memory{Guest: &memory}
-	instance.Status.Interfaces = interfaceStatuses(instance, "10.244.0.9", true)
+	instance.Status.Interfaces = []kubevirtv1.VirtualMachineInstanceNetworkInterface{{Name: "default", IP: "10.244.0.9"}}
 
 	node := &corev1.Node{}
 	node.Name = hostname(instance)
@@ -101,7 +101,6 @@ func TestGuestStatus(t *testing.T) {
 	require.Equal(t, map[string]string{corev1.LabelInstanceTypeStable: "u1.medium"}, instanceTypeLabel(instance))
 }
 
-func TestHash(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", hash([]byte("abc")))
+func testGuest() *kubevirtv1.VirtualMachineInstance {
+	return &kubevirtv1.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "vm", UID: "uid"}}
 }

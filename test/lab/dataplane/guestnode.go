@@ -2,7 +2,7 @@ package dataplane
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
+	"fmt"
 	"maps"
 	"regexp"
 
@@ -42,23 +42,12 @@ func findTokens(pattern *regexp.Regexp, data []byte) []bootstrapToken {
 	return tokens
 }
 
-// hash returns the hex SHA-256 of data.
-func hash(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
-
 // hostname returns the guest's host name, which is also the name of its Node.
 func hostname(instance *kubevirtv1.VirtualMachineInstance) string {
 	if instance.Spec.Hostname != "" {
 		return instance.Spec.Hostname
 	}
 	return instance.Name
-}
-
-// instanceKey returns namespace/name.
-func instanceKey(instance *kubevirtv1.VirtualMachineInstance) string {
-	return instance.Namespace + "/" + instance.Name
 }
 
 // identify labels and annotates a target Node with its instance and provider node.
@@ -76,7 +65,7 @@ func (g *guests) identify(node *corev1.Node, instance *kubevirtv1.VirtualMachine
 		node.Annotations = map[string]string{}
 	}
 	maps.Copy(node.Annotations, map[string]string{
-		UserDataHashAnnotation: hash(userData),
+		UserDataHashAnnotation: fmt.Sprintf("%x", sha256.Sum256(userData)),
 		InstanceAnnotation:     instanceKey(instance),
 		hostAnnotation:         instance.Status.NodeName,
 		diskAnnotation:         g.disk(instance),

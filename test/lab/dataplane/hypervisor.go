@@ -2,7 +2,6 @@ package dataplane
 
 import (
 	"context"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -120,6 +119,3 @@ type GuestInterface struct {
 func isReal(instance *kubevirtv1.VirtualMachineInstance) bool {
 	return instance.Annotations[GuestAnnotation] == RealGuest
 }
-
-// realGuestPoll is how often the state of a real guest is read.
-const realGuestPoll = time.Second

@@ -167,3 +167,13 @@ func (t *targetCluster) sync(ctx context.Context) error {
 	}
 	return nil
 }
+
+// launcherLabelValue is the value of KubeVirt's label for launcher pods.
+const launcherLabelValue = "virt-launcher"
+
+// isLauncher reports whether a pod runs a VirtualMachineInstance, unlike temporary pods that only
+// trigger the binding of a volume.
+func isLauncher(pod *corev1.Pod) bool {
+	_, temporary := pod.Annotations[kubevirtv1.EphemeralProvisioningObject]
+	return pod.Labels[kubevirtv1.AppLabel] == launcherLabelValue && !temporary
+}

@@ -159,18 +159,6 @@ func diskObstacle(instance *kubevirtv1.VirtualMachineInstance) string {
 	return ""
 }
 
-// claimName returns the PersistentVolumeClaim behind a volume, or "".
-func claimName(volume kubevirtv1.Volume) string {
-	switch {
-	case volume.PersistentVolumeClaim != nil:
-		return volume.PersistentVolumeClaim.ClaimName
-	case volume.DataVolume != nil:
-		return volume.DataVolume.Name
-	default:
-		return ""
-	}
-}
-
 // setInstanceCondition stores a condition; its times change only with its status.
 func setInstanceCondition(
 	instance *kubevirtv1.VirtualMachineInstance, condition kubevirtv1.VirtualMachineInstanceCondition, now time.Time,

@@ -47,11 +47,6 @@ func (h *virtHandler) migrate(instance *kubevirtv1.VirtualMachineInstance, now t
 	}
 }
 
-// isMigrationOver reports whether virt-handler has reported a migration as succeeded or failed.
-func isMigrationOver(state *kubevirtv1.VirtualMachineInstanceMigrationState) bool {
-	return state.EndTimestamp != nil && (state.Completed || state.Failed)
-}
-
 // isReachable reports whether the target launcher of a migration still runs.
 func isReachable(pod *corev1.Pod) bool {
 	return pod != nil && pod.DeletionTimestamp == nil && !isFinished(pod)
@@ -128,28 +123,6 @@ func takeOver(instance *kubevirtv1.VirtualMachineInstance, now time.Time) {
 	instance.Status.EvacuationNodeName = ""
 	instance.Status.LauncherContainerImageVersion = ""
 	instance.Status.MigrationTransport = kubevirtv1.MigrationTransportUnix
-}
-
-// isLeft reports whether a migration has left a launcher without a guest: the source of a completed
-// migration or the target of a failed one.
-func isLeft(pod *corev1.Pod, instance *kubevirtv1.VirtualMachineInstance) bool {
-	state := instance.Status.MigrationState
-	switch {
-	case state == nil || !isMigrationOver(state):
-		return false
-	case state.Failed:
-		return pod.Name == state.TargetPod
-	default:
-		return pod.Name == state.SourcePod
-	}
-}
-
-// migratedFrom reports whether an instance's last migration moved it from a node to its current
-// one.
-func migratedFrom(instance *kubevirtv1.VirtualMachineInstance, from string) bool {
-	state := instance.Status.MigrationState
-	return state != nil && isMigrationOver(state) && !state.Failed &&
-		state.SourceNode == from && state.TargetNode == instance.Status.NodeName
 }
 
 // timestamp returns a time as an API timestamp.

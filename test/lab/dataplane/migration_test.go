@@ -12,12 +12,18 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
+// settableClock is a settable time.
+type settableClock struct{ at time.Time }
+
+func (c *settableClock) now() time.Time          { return c.at }
+func (c *settableClock) advance(d time.Duration) { c.at = c.at.Add(d) }
+
 // migrating is an instance that virt-controller has handed over to the target's virt-handler, with
 // the cluster state visible to the handlers.
 type migrating struct {
 	*virtHandler
 
-	clock    *clock
+	clock    *settableClock
 	instance *kubevirtv1.VirtualMachineInstance
 	target   *corev1.Pod
 	nodes    cache.Indexer
@@ -27,7 +33,7 @@ type migrating struct {
 func newMigrating(t *testing.T) *migrating {
 	t.Helper()
 	m := &migrating{
-		clock: &clock{at: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}, instance: testInstance(),
+		clock: &settableClock{at: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}, instance: testInstance(),
 		target: &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "target"},
 			Spec:       corev1.PodSpec{NodeName: "there"}, Status: corev1.PodStatus{PodIP: "10.244.0.9"},

@@ -25,13 +25,13 @@ type podNetwork struct {
 // missingNetwork returns Multus' error about the first network of a pod that has no
 // NetworkAttachmentDefinition, or "". Since 1.9, KubeVirt does not look the networks up before it
 // creates the pod (gate ExternalNetResourceInjection, pkg/virt-controller/services/template.go).
-func (w *providerWorkloads) missingNetwork(ctx context.Context, pod *corev1.Pod) (string, error) {
+func (s *startup) missingNetwork(ctx context.Context, pod *corev1.Pod) (string, error) {
 	networks, err := networksOf(pod)
 	if err != nil {
 		return "", err
 	}
 	for _, network := range networks {
-		err := w.provider.client.CoreV1().RESTClient().Get().
+		err := s.provider.client.CoreV1().RESTClient().Get().
 			AbsPath("apis/k8s.cni.cncf.io/v1/namespaces", network.Namespace, "network-attachment-definitions", network.Name).Do(ctx).Error()
 		if apierrors.IsNotFound(err) {
 			return fmt.Sprintf(`plugin type="multus" failed (add): cannot find a network-attachment-definition (%s) in namespace (%s): %v`,

@@ -22,7 +22,7 @@ func TestPodsWithoutTheirNetworkDoNotStart(t *testing.T) {
 	t.Cleanup(server.Close)
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
 	require.NoError(t, err)
-	w := &providerWorkloads{provider: &providerCluster{client: client}}
+	s := &startup{provider: &providerCluster{client: client}}
 	for name, test := range map[string]struct {
 		reason      string
 		annotations map[string]string
@@ -44,7 +44,7 @@ func TestPodsWithoutTheirNetworkDoNotStart(t *testing.T) {
 			t.Parallel()
 			pod := testPod(corev1.RestartPolicyNever)
 			pod.Annotations = test.annotations
-			waiting, message, err := w.startable(t.Context(), pod)
+			waiting, message, err := s.startable(t.Context(), pod)
 			require.NoError(t, err)
 			require.Equal(t, test.waiting, waiting, test.reason)
 			require.Contains(t, message, test.message, test.reason)

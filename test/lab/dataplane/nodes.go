@@ -93,6 +93,31 @@ type nodeAgent struct {
 	nodes map[string]Node // by name
 }
 
+// newNodeAgent returns the agent of the given hosts, with kubelets of a version.
+func newNodeAgent(provider *providerCluster, hosts []Node, kubelet string, now func() time.Time) *nodeAgent {
+	a := &nodeAgent{provider: provider, kubelet: kubelet, now: now, nodes: make(map[string]Node, len(hosts))}
+	for _, host := range hosts {
+		a.nodes[host.Name] = host
+	}
+	return a
+}
+
+// registerAll registers all hosts.
+func (a *nodeAgent) registerAll(ctx context.Context) error {
+	for _, host := range a.nodes {
+		if err := a.register(ctx, host); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// has reports whether a Node is simulated.
+func (a *nodeAgent) has(name string) bool {
+	_, ours := a.node(name)
+	return ours
+}
+
 // add adds a host to the simulation and registers it.
 func (a *nodeAgent) add(ctx context.Context, node Node) error {
 	a.mu.Lock()

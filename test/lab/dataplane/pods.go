@@ -3,8 +3,6 @@ package dataplane
 import (
 	"context"
 	"fmt"
-	"net/netip"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,14 +26,6 @@ type workloads interface {
 	stoppable(pod *corev1.Pod) time.Duration
 	// address assigns a pod its IP.
 	address(pod *corev1.Pod) string
-}
-
-// outcome is the result of a pod's containers.
-type outcome struct {
-	exited  bool
-	code    int32
-	message string        // termination message
-	after   time.Duration // not exited: when to reconcile again
 }
 
 // kubelet simulates the pod side of the kubelets of one cluster.
@@ -146,45 +136,4 @@ func (k *kubelet) terminate(ctx context.Context, pod *corev1.Pod) (time.Duration
 		return 0, fmt.Errorf("delete pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return 0, nil
-}
-
-// addressPool assigns the IPs of a /16.
-type addressPool struct {
-	mu     sync.Mutex
-	prefix [2]byte
-	last   uint16
-}
-
-// hostsPerOctet excludes .0 and .255.
-const hostsPerOctet = 254
-
-// newAddressPool returns a pool of the addresses a.b.0.1 and up.
-func newAddressPool(a, b byte) *addressPool {
-	return &addressPool{prefix: [2]byte{a, b}}
-}
-
-// next returns an unassigned address, unless all have been assigned.
-func (p *addressPool) next() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	ip := netip.AddrFrom4([4]byte{
-		p.prefix[0], p.prefix[1], byte(p.last / hostsPerOctet), byte(p.last%hostsPerOctet + 1),
-	})
-	p.last++
-	return ip.String()
-}
-
-// reserve advances the pool past an address assigned by an earlier run.
-func (p *addressPool) reserve(address string) {
-	ip, err := netip.ParseAddr(address)
-	if err != nil || !ip.Is4() {
-		return
-	}
-	octets := ip.As4()
-	if octets[0] != p.prefix[0] || octets[1] != p.prefix[1] {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.last = max(p.last, uint16(octets[2])*hostsPerOctet+uint16(octets[3]))
 }

@@ -79,18 +79,18 @@ func TestKubeletStartsAndEndsAPod(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, settled.Status, pod.Status, "the status of a running pod does not change")
 
-	script.result = succeeded(importMessage)
+	script.result = succeeded("done")
 	_, err = k.advance(t.Context(), pod)
 	require.NoError(t, err)
 	require.Equal(t, corev1.PodSucceeded, pod.Status.Phase)
-	require.Equal(t, importMessage, pod.Status.ContainerStatuses[0].State.Terminated.Message)
+	require.Equal(t, "done", pod.Status.ContainerStatuses[0].State.Terminated.Message)
 	require.Equal(t, corev1.ConditionFalse, podConditionStatus(pod, corev1.PodReady))
 }
 
 func TestKubeletRestartsFailingContainers(t *testing.T) {
 	t.Parallel()
 	c := &clock{at: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
-	script := &scriptedWorkloads{result: outcome{exited: true, code: 1, message: notFoundMessage}}
+	script := &scriptedWorkloads{result: outcome{exited: true, code: 1, message: "not found"}}
 	k := &kubelet{workloads: script, now: c.now}
 	pod := testPod(corev1.RestartPolicyOnFailure)
 
@@ -102,7 +102,7 @@ func TestKubeletRestartsFailingContainers(t *testing.T) {
 	step(0) // starts
 	step(0) // exits
 	require.Equal(t, corev1.PodRunning, pod.Status.Phase)
-	require.Equal(t, notFoundMessage, pod.Status.ContainerStatuses[0].State.Terminated.Message)
+	require.Equal(t, "not found", pod.Status.ContainerStatuses[0].State.Terminated.Message)
 	require.Equal(t, int32(1), pod.Status.ContainerStatuses[0].State.Terminated.ExitCode)
 
 	step(pollInterval)
@@ -146,59 +146,9 @@ func TestReadinessGates(t *testing.T) {
 	require.Equal(t, corev1.ConditionTrue, podConditionStatus(pod, corev1.PodReady))
 }
 
-func TestImportOutcome(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		endpoint string
-		want     outcome
-	}{
-		"HTTP":            {endpoint: "https://images.local/disk.qcow2", want: succeeded(importMessage)},
-		"HTTPNotFound":    {endpoint: "https://images.local/404/disk.qcow2", want: failed(notFoundMessage)},
-		"Registry":        {endpoint: "docker://registry.local/disk:1", want: succeeded(importMessage)},
-		"RegistryMissing": {endpoint: "docker://registry.local/a/missing:1", want: failed(noManifestMessage)},
-		"Blank":           {endpoint: "", want: succeeded(importMessage)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			pod := testPod(corev1.RestartPolicyOnFailure)
-			pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: cdiImporterEndpoint, Value: tc.endpoint}}
-			require.Equal(t, tc.want, importOutcome(pod))
-		})
-	}
-}
-
-func TestIsMissingImage(t *testing.T) {
-	t.Parallel()
-	for reference, want := range map[string]bool{
-		"registry.local/missing":                true,
-		"docker://registry.local/x/missing:2":   true,
-		"registry.local/missing@sha256:00":      true,
-		"registry.local/missing/disk:1":         false,
-		"registry.local/not-missing":            false,
-		"missing":                               false,
-		"":                                      false,
-		"https://images.local/missing/d.qcow2x": false,
-	} {
-		require.Equal(t, want, isMissingImage(reference), reference)
-	}
-}
-
 func TestImageID(t *testing.T) {
 	t.Parallel()
 	id := imageID("registry.local/disk:1")
 	require.Regexp(t, `^registry\.local/disk:1@sha256:[0-9a-f]{64}$`, id)
 	require.Equal(t, id, imageID(id), "a reference by digest is unchanged")
-}
-
-func TestAddressPool(t *testing.T) {
-	t.Parallel()
-	pool := newAddressPool(10, 244)
-	require.Equal(t, "10.244.0.1", pool.next())
-	require.Equal(t, "10.244.0.2", pool.next())
-	pool.reserve("10.244.0.254")
-	pool.reserve("10.244.0.9")  // older
-	pool.reserve("127.244.3.3") // another pool's
-	pool.reserve("fd00::1")     // not IPv4
-	pool.reserve("no address")  // invalid
-	require.Equal(t, "10.244.1.1", pool.next(), "continues where a former run ended")
 }

@@ -1,6 +1,8 @@
 package dataplane
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"strings"
 	"time"
 
@@ -19,6 +21,13 @@ const (
 	reasonOutOfMemory       = "OOMKilled"
 	// reasonNoSandbox means ContainerCreating, since the pod has no sandbox. Containers do not report it.
 	reasonNoSandbox = "NoSandbox"
+)
+
+// Delays before the next attempt to start containers.
+const (
+	imagePullBackOff = 10 * time.Second
+	crashLoopBackOff = 10 * time.Second
+	maxCrashBackOff  = 5 * time.Minute
 )
 
 // exitOutOfMemory is the exit code of containers that exceed their memory limit: that of SIGKILL.
@@ -177,7 +186,7 @@ func imageID(image string) string {
 	if strings.Contains(image, "@") {
 		return image
 	}
-	return image + "@sha256:" + hash([]byte(image))
+	return fmt.Sprintf("%s@sha256:%x", image, sha256.Sum256([]byte(image)))
 }
 
 // setInitContainers reports init containers as completed, and sidecars as running.

@@ -42,14 +42,14 @@ func (r *realGuests) advance(
 	case pod == nil:
 		return 0, nil
 	case !state.Started:
-		return realGuestPoll, r.start(ctx, instance)
+		return pollInterval, r.start(ctx, instance)
 	case state.Running && instance.IsScheduled():
 		setPhase(instance, kubevirtv1.Running, now)
 	}
 	if instance.IsRunning() {
 		r.report(instance, pod, state.Agent)
 	}
-	return realGuestPoll, nil
+	return pollInterval, nil
 }
 
 // finalPhase is the phase of an ended guest, by the rules of virt-handler's calculateVmPhaseForStatusReason.
@@ -71,9 +71,9 @@ func (r *realGuests) shutDown(
 		setPhase(instance, kubevirtv1.Succeeded, r.now())
 		return 0, nil
 	case asked >= gracePeriod(instance):
-		return realGuestPoll, r.hypervisor.Kill(ctx, instance.UID)
+		return pollInterval, r.hypervisor.Kill(ctx, instance.UID)
 	default:
-		return realGuestPoll, r.hypervisor.PowerOff(instance.UID)
+		return pollInterval, r.hypervisor.PowerOff(instance.UID)
 	}
 }
 

@@ -9,8 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/client-go/tools/cache"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
@@ -39,9 +37,8 @@ func (h *scriptedHypervisor) Kill(context.Context, types.UID) error {
 
 func (h *scriptedHypervisor) CloneVolume(context.Context, string, string) error { return nil }
 
-func (h *scriptedHypervisor) Import(run ImporterRun) (ImporterResult, bool) {
-	h.asked = append(h.asked, "import to "+run.Volume+" from "+run.Env[cdiImporterEndpoint])
-	return ImporterResult{Message: importMessage}, len(h.asked) > 1
+func (h *scriptedHypervisor) Import(ImporterRun) (ImporterResult, bool) {
+	return ImporterResult{}, false
 }
 
 func (h *scriptedHypervisor) DeleteVolume(string) error { return nil }
@@ -148,42 +145,4 @@ func TestSecretNames(t *testing.T) {
 		},
 	}}}
 	require.Equal(t, []string{"vm-userdata", "vm-ssh"}, secretNames(instance), "each Secret once")
-}
-
-func TestRealImport(t *testing.T) {
-	t.Parallel()
-	namespaces := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
-	claims := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	bound := testClaim()
-	bound.Name, bound.Spec.VolumeName = "target", "pv-1"
-	require.NoError(t, claims.Add(bound))
-	hypervisor := &scriptedHypervisor{}
-	w := &providerWorkloads{
-		provider:  &providerCluster{claims: corelisters.NewPersistentVolumeClaimLister(claims)},
-		behaviour: behaviour{namespaces: corelisters.NewNamespaceLister(namespaces)}, volumes: hypervisor, now: time.Now,
-	}
-	pod := importerPod()
-	require.False(t, w.importsForReal(pod), "imports are simulated by default")
-	require.NoError(t, namespaces.Add(&corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{Name: "ns", Annotations: map[string]string{ImportAnnotation: RealImport}},
-	}))
-	require.True(t, w.importsForReal(pod))
-	require.False(t, w.outcome(pod).exited, "the importer has just been started")
-	require.Equal(t, succeeded(importMessage), w.outcome(pod))
-	require.Equal(t, "import to pv-1 from http://127.0.0.1/image", hypervisor.asked[0])
-}
-
-// importerPod returns the pod with which CDI fills the claim "target".
-func importerPod() *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "importer", UID: "uid", Labels: map[string]string{cdiComponentLabel: cdiImporter}},
-		Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{
-				Name: cdiImporter, Env: []corev1.EnvVar{{Name: cdiImporterEndpoint, Value: "http://127.0.0.1/image"}},
-			}},
-			Volumes: []corev1.Volume{{Name: cdiDataVolume, VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "target"},
-			}}},
-		},
-	}
 }

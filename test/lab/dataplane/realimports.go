@@ -16,27 +16,27 @@ const (
 )
 
 // importsForReal reports whether an importer pod fills its volume.
-func (w *providerWorkloads) importsForReal(pod *corev1.Pod) bool {
+func (w *workers) importsForReal(pod *corev1.Pod) bool {
 	namespace, err := w.behaviour.namespaces.Get(pod.Namespace)
 	return err == nil && w.volumes != nil && namespace.Annotations[ImportAnnotation] == RealImport &&
 		pod.Spec.Containers[0].Name == cdiImporter
 }
 
 // realImport runs CDI's importer, and returns its outcome.
-func (w *providerWorkloads) realImport(pod *corev1.Pod) outcome {
+func (w *workers) realImport(pod *corev1.Pod) outcome {
 	run, err := w.importerRun(context.Background(), pod) //nolint:forbidigo // outcomes of pods have no context; one short read
 	if err != nil {
 		return failed(err.Error())
 	}
 	result, ended := w.volumes.Import(run)
 	if !ended {
-		return outcome{after: realGuestPoll}
+		return outcome{after: pollInterval}
 	}
 	return outcome{exited: true, code: result.Code, message: result.Message}
 }
 
 // importerRun describes the current run of an importer's container.
-func (w *providerWorkloads) importerRun(ctx context.Context, pod *corev1.Pod) (ImporterRun, error) {
+func (w *workers) importerRun(ctx context.Context, pod *corev1.Pod) (ImporterRun, error) {
 	container := pod.Spec.Containers[0]
 	if len(container.VolumeDevices) > 0 {
 		return ImporterRun{}, fmt.Errorf("volumeMode Block: real imports need volumeMode Filesystem")
@@ -56,7 +56,7 @@ func (w *providerWorkloads) importerRun(ctx context.Context, pod *corev1.Pod) (I
 }
 
 // certificates returns the content of the ConfigMap with a source's certificates, if it has one.
-func (w *providerWorkloads) certificates(ctx context.Context, pod *corev1.Pod) (map[string][]byte, error) {
+func (w *workers) certificates(ctx context.Context, pod *corev1.Pod) (map[string][]byte, error) {
 	for _, volume := range pod.Spec.Volumes {
 		if volume.Name != cdiCertVolume || volume.ConfigMap == nil {
 			continue
@@ -71,7 +71,7 @@ func (w *providerWorkloads) certificates(ctx context.Context, pod *corev1.Pod) (
 }
 
 // volumeOf returns the name of the PersistentVolume behind a volume of a pod, or "".
-func (w *providerWorkloads) volumeOf(pod *corev1.Pod, name string) string {
+func (w *workers) volumeOf(pod *corev1.Pod, name string) string {
 	for _, volume := range pod.Spec.Volumes {
 		if volume.Name != name || volume.PersistentVolumeClaim == nil {
 			continue

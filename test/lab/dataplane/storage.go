@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 )
 
 // Provisioner is the StorageClass.provisioner (and CSIDriver name) of the simulated driver, which
@@ -270,7 +271,7 @@ func (d *storageDriver) resize(
 	ctx context.Context, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 ) error {
 	requested := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	if claim.Status.Phase != corev1.ClaimBound || !isTrue(class.AllowVolumeExpansion) ||
+	if claim.Status.Phase != corev1.ClaimBound || !ptr.Deref(class.AllowVolumeExpansion, false) ||
 		requested.Cmp(claim.Status.Capacity[corev1.ResourceStorage]) <= 0 {
 		return nil
 	}

@@ -17,15 +17,18 @@ import (
 // virt-controller creates no target pod for a migration.
 const noSELinux = "none"
 
+// defaultGracePeriod is KubeVirt's terminationGracePeriodSeconds.
+const defaultGracePeriod = 30 * time.Second
+
 // virtHandler simulates the virt-handlers of all provider nodes. It owns a VirtualMachineInstance
 // from phase Scheduled on. Like the real one it may list, watch and update VirtualMachineInstances,
 // which have no status subresource.
 type virtHandler struct {
-	provider  *providerCluster
-	behaviour behaviour
-	now       func() time.Time
-	log       *slog.Logger
-	real      *realGuests
+	provider   *providerCluster
+	behaviour  behaviour
+	hypervisor Hypervisor // boots the guests with GuestAnnotation; nil: none
+	now        func() time.Time
+	log        *slog.Logger
 }
 
 // reconcile advances one VirtualMachineInstance. An update of an outdated copy
@@ -71,7 +74,8 @@ func isHandlers(instance *kubevirtv1.VirtualMachineInstance) bool {
 func (h *virtHandler) advance(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance) (time.Duration, error) {
 	pod := h.provider.launcherPod(instance)
 	if isReal(instance) {
-		return h.real.advance(ctx, instance, pod)
+		real := &realGuests{provider: h.provider, hypervisor: h.hypervisor, now: h.now}
+		return real.advance(ctx, instance, pod)
 	}
 	after := h.simulate(instance, pod)
 	if hasFault(instance, FaultSyncFailed) && instance.IsScheduled() && instance.DeletionTimestamp == nil {
@@ -211,18 +215,6 @@ func (h *virtHandler) observe(instance *kubevirtv1.VirtualMachineInstance, pod *
 		}, now)
 	}
 	return left
-}
-
-// phaseSince returns when a phase was last reached, or the creation time if
-// KubeVirt has not recorded it.
-func phaseSince(instance *kubevirtv1.VirtualMachineInstance, phase kubevirtv1.VirtualMachineInstancePhase) time.Time {
-	since := instance.CreationTimestamp.Time
-	for _, transition := range instance.Status.PhaseTransitionTimestamps {
-		if transition.Phase == phase {
-			since = transition.PhaseTransitionTimestamp.Time
-		}
-	}
-	return since
 }
 
 // setPhase sets a phase and records its time.
