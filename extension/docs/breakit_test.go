@@ -12,7 +12,7 @@ func TestBreakIt(t *testing.T) {
 	t.Parallel()
 
 	page := content(t, "development/local-setup.md")
-	behaviour := content(t, "../../test/lab/dataplane/behaviour.go")
+	behaviour := content(t, "../../test/lab/dataplane/behaviour/behaviour.go")
 
 	known := map[string]bool{}
 	for _, constant := range regexp.MustCompile(`= "(sim\.lab/[a-z-]+)"`).FindAllStringSubmatch(behaviour, -1) {

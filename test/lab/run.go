@@ -9,7 +9,7 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/kubelet"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
 )
 
@@ -47,7 +47,7 @@ func run(ctx context.Context, r request, out io.Writer) (err error) {
 		RealGuests:     r.guests == realGuests,
 	}
 	if r.gardener {
-		options.Nodes = append(dataplane.DefaultNodes(), dataplane.GuideNodes()...)
+		options.Nodes = append(kubelet.DefaultNodes(), kubelet.GuideNodes()...)
 	}
 	lab, err := environment.Start(ctx, options)
 	if err != nil {

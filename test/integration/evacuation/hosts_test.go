@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/kubelet"
 )
 
 // zone is a zone of the provider cluster for the exclusive use of one test, so
@@ -32,7 +32,7 @@ func addZone(t *testing.T, hosts int) zone {
 
 	for i := range hosts {
 		host := fmt.Sprintf("%s-host-%d", z.name, i)
-		require.NoError(t, harness.Lab().AddNode(t.Context(), dataplane.Node{Name: host, Region: "local", Zone: z.name, CPU: "32", Memory: "128Gi"}))
+		require.NoError(t, harness.Lab().AddNode(t.Context(), kubelet.Node{Name: host, Region: "local", Zone: z.name, CPU: "32", Memory: "128Gi"}))
 		z.hosts = append(z.hosts, host)
 	}
 

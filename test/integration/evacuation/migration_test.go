@@ -12,7 +12,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
 )
 
 // Fields of a ProviderSpec.
@@ -117,7 +117,7 @@ func failWhileRunning(t *testing.T, s *harness.Shoot, migration *kubevirtv1.Virt
 		return m.Status.Phase == kubevirtv1.MigrationRunning
 	})
 
-	fails := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, dataplane.FaultAnnotation, dataplane.FaultMigrationFails)
+	fails := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, behaviour.FaultAnnotation, behaviour.FaultMigrationFails)
 	_, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Patch(t.Context(), migration.Spec.VMIName,
 		types.MergePatchType, fails, metav1.PatchOptions{})
 	require.NoError(t, err)

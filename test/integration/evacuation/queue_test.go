@@ -11,7 +11,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/evacuation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
 )
 
 // TestSoakMigrationsMayQueue drains a node with eight machines. The real virt-controller
@@ -30,7 +30,7 @@ func TestSoakMigrationsMayQueue(t *testing.T) {
 	z := addZone(t, 2)
 
 	kubectl(t, "cordon", z.hosts[1])
-	e.PatchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.MigrationLatencyAnnotation: takes.String()}})
+	e.PatchNamespace(t, map[string]any{"annotations": map[string]any{behaviour.MigrationLatencyAnnotation: takes.String()}})
 
 	all := e.addIn(t, z.name, machines, migratable)
 	awaitMigratable(t, e.Shoot, machines)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/hypervisor"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
@@ -77,7 +77,7 @@ func TestStoppedImport(t *testing.T) {
 	}
 
 	for _, volume := range []string{"deleted", "kept"} {
-		_, ended := h.Import(dataplane.ImporterRun{ID: "run-of-" + volume, Volume: volume})
+		_, ended := h.Import(hypervisor.ImporterRun{ID: "run-of-" + volume, Volume: volume})
 		require.False(t, ended)
 	}
 

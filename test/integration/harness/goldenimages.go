@@ -16,7 +16,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/goldenimage"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/render"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
 )
 
 // PatientSettings has a grace period so long that the driver reports no failure. It is for tests in
@@ -86,7 +86,7 @@ func (m *Machine) image(t *testing.T) goldenimage.Source {
 // ImportFor sets how long imports take.
 func (s *Shoot) ImportFor(t *testing.T, latency time.Duration) {
 	t.Helper()
-	s.PatchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.ImportLatencyAnnotation: latency.String()}})
+	s.PatchNamespace(t, map[string]any{"annotations": map[string]any{behaviour.ImportLatencyAnnotation: latency.String()}})
 }
 
 // FailImports lets imports fail with this message; if it is empty, they succeed again.
@@ -98,7 +98,7 @@ func (s *Shoot) FailImports(t *testing.T, message string) {
 		value = message
 	}
 
-	s.PatchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.ImportFaultAnnotation: value}})
+	s.PatchNamespace(t, map[string]any{"annotations": map[string]any{behaviour.ImportFaultAnnotation: value}})
 }
 
 // ClockAhead is a clock that is ahead of the provider cluster's.

@@ -15,7 +15,7 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/storage"
 )
 
 // TestSharedImage applies the shipped manifests of one boot source for all shoots, and creates
@@ -119,8 +119,8 @@ func makeZonalClass(t *testing.T, s *harness.Shoot, zone string) string {
 
 	classes := s.Kube.StorageV1().StorageClasses()
 	class := &storagev1.StorageClass{
-		ObjectMeta: metav1.ObjectMeta{Name: s.Name + "-" + zone}, Provisioner: dataplane.Provisioner,
-		Parameters:           map[string]string{dataplane.ZonalParameter: "true"},
+		ObjectMeta: metav1.ObjectMeta{Name: s.Name + "-" + zone}, Provisioner: storage.Provisioner,
+		Parameters:           map[string]string{storage.ZonalParameter: "true"},
 		VolumeBindingMode:    new(storagev1.VolumeBindingWaitForFirstConsumer),
 		AllowVolumeExpansion: new(true),
 		AllowedTopologies: []corev1.TopologySelectorTerm{{

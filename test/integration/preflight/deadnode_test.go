@@ -20,7 +20,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
 )
 
 // hostLabel is the node label selected by the machine of the failure table.
@@ -28,9 +28,9 @@ const hostLabel = "mortal.example.com/host"
 
 // onMortal is overlaid on the spec of a machine that selects a mortal node with this label, with an
 // optional fault. Its launcher pod has a grace period of half a minute.
-func onMortal(label, value string, f dataplane.Fault) string {
+func onMortal(label, value string, f behaviour.Fault) string {
 	return fmt.Sprintf(`{"virtualMachineTemplate":{"spec":{"template":{"metadata":{"annotations":{%q:%q}},"spec":{
-		"terminationGracePeriodSeconds":0,"nodeSelector":{%q:%q},%s}}}}}`, dataplane.FaultAnnotation, f, label, value, tolerateReserved())
+		"terminationGracePeriodSeconds":0,"nodeSelector":{%q:%q},%s}}}}}`, behaviour.FaultAnnotation, f, label, value, tolerateReserved())
 }
 
 // deadNodeFailure is the row of a node that dies just when a machine is assigned to it. The
@@ -58,7 +58,7 @@ func TestNodeDiesUnderAMachine(t *testing.T) {
 
 	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: harness.ShortGrace, Wait: 2 * time.Second, DeleteWait: 3 * time.Second})
 	m := s.NewMachine("zone-a", harness.ImportedRoot)
-	m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw, onMortal(corev1.LabelHostname, suite.MortalNodeOfTheDeletion, dataplane.FaultImagePull))
+	m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw, onMortal(corev1.LabelHostname, suite.MortalNodeOfTheDeletion, behaviour.FaultImagePull))
 	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
 
@@ -122,7 +122,7 @@ func awaitToken(t *testing.T, m *harness.Machine, d driver.Driver, token string,
 func killNode(t *testing.T, s *harness.Shoot, node string, labels map[string]any) {
 	t.Helper()
 
-	all := map[string]any{dataplane.DownLabel: "true"}
+	all := map[string]any{behaviour.DownLabel: "true"}
 	maps.Copy(all, labels)
 
 	labelNode(t.Context(), t, s, node, all)
@@ -135,7 +135,7 @@ func killNode(t *testing.T, s *harness.Shoot, node string, labels map[string]any
 // reviveNode restarts the components stopped by kill.
 func reviveNode(t *testing.T, s *harness.Shoot, node string) {
 	t.Helper()
-	labelNode(context.WithoutCancel(t.Context()), t, s, node, map[string]any{dataplane.DownLabel: nil, hostLabel: nil})
+	labelNode(context.WithoutCancel(t.Context()), t, s, node, map[string]any{behaviour.DownLabel: nil, hostLabel: nil})
 }
 
 func labelNode(ctx context.Context, t *testing.T, s *harness.Shoot, node string, labels map[string]any) {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
 )
 
 // requireDiagnosed requires that the command reports the same as the driver for a row of the
@@ -75,7 +75,7 @@ func TestDiagnose(t *testing.T) {
 	t.Parallel()
 
 	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
-	s.PatchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.ImportLatencyAnnotation: "10m"}})
+	s.PatchNamespace(t, map[string]any{"annotations": map[string]any{behaviour.ImportLatencyAnnotation: "10m"}})
 
 	m := s.NewMachine("zone-a", harness.ImportedRoot)
 	s.RegisterMachine(t, m)
@@ -102,7 +102,7 @@ func TestDiagnose(t *testing.T) {
 	require.NotEqual(t, "CauseFound", seen.Result)
 	require.True(t, slices.ContainsFunc(seen.Provider.Objects, func(o spi.Object) bool { return o.Role == "golden image" }), "%+v", seen.Provider)
 
-	s.PatchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.ImportLatencyAnnotation: nil}})
+	s.PatchNamespace(t, map[string]any{"annotations": map[string]any{behaviour.ImportLatencyAnnotation: nil}})
 	m.AwaitScheduled(t, d)
 
 	seen, code = s.DiagnoseMachine(t.Context(), t, m.Name())
@@ -125,13 +125,13 @@ func TestDiagnose_GuestDoesNotRun(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
-		fault     dataplane.Fault
+		fault     behaviour.Fault
 		want, say string
 		stop      bool
 	}{
-		"NotStarted": {fault: dataplane.FaultNoBoot, want: "GuestNotStarted", say: "has not started the guest"},
-		"SyncFailed": {fault: dataplane.FaultSyncFailed, want: "GuestNotStarted", say: "LinkAdd: operation not supported"},
-		"Ended":      {fault: dataplane.FaultCrash, want: "GuestEnded", say: "runStrategy Once"},
+		"NotStarted": {fault: behaviour.FaultNoBoot, want: "GuestNotStarted", say: "has not started the guest"},
+		"SyncFailed": {fault: behaviour.FaultSyncFailed, want: "GuestNotStarted", say: "LinkAdd: operation not supported"},
+		"Ended":      {fault: behaviour.FaultCrash, want: "GuestEnded", say: "runStrategy Once"},
 		"Stopped":    {want: "MachineStopped", say: "spec.runStrategy is Halted", stop: true},
 	}
 

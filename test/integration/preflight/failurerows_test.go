@@ -17,7 +17,8 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/storage"
 )
 
 func capacityFailures() []harness.Failure {
@@ -154,21 +155,21 @@ func storageFailures() []harness.Failure {
 func startFailures() []harness.Failure {
 	return []harness.Failure{
 		stoppedFailure(),
-		{By: "launcher image", Spec: faulty(dataplane.FaultImagePull), Want: "ImagePullFailed", Code: codes.FailedPrecondition},
+		{By: "launcher image", Spec: faulty(behaviour.FaultImagePull), Want: "ImagePullFailed", Code: codes.FailedPrecondition},
 		{By: "user data Secret deleted", Spoil: deleteSecret, Want: "SecretNotFound", Code: codes.FailedPrecondition},
 		deadNodeFailure(),
 	}
 }
 
-func faulty(f dataplane.Fault) string {
-	return fmt.Sprintf(`{"virtualMachineTemplate":{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}}`, dataplane.FaultAnnotation, f)
+func faulty(f behaviour.Fault) string {
+	return fmt.Sprintf(`{"virtualMachineTemplate":{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}}`, behaviour.FaultAnnotation, f)
 }
 
 // importFails is a row whose importer fails with this message until it is healed.
 func importFails(by, message, want string, code codes.Code) harness.Failure {
 	annotate := func(t *testing.T, s *harness.Shoot, value any) {
 		t.Helper()
-		s.PatchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.ImportFaultAnnotation: value}})
+		s.PatchNamespace(t, map[string]any{"annotations": map[string]any{behaviour.ImportFaultAnnotation: value}})
 	}
 
 	return harness.Failure{
@@ -265,7 +266,7 @@ func makeStorageClassFor(t *testing.T, s *harness.Shoot, name string, topologies
 
 	classes := s.Kube.StorageV1().StorageClasses()
 	_, err := classes.Create(t.Context(), &storagev1.StorageClass{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: dataplane.Provisioner,
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: storage.Provisioner,
 		VolumeBindingMode: new(storagev1.VolumeBindingImmediate), AllowedTopologies: topologies,
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
 )
 
 // TestFailureTable provokes failures, with the real components where available, and checks
@@ -111,7 +111,7 @@ func TestRequestsOfAWaitingMachine(t *testing.T) {
 	waiting := map[string]func(*testing.T, *harness.Shoot) *harness.Machine{
 		"for an image": func(t *testing.T, s *harness.Shoot) *harness.Machine {
 			t.Helper()
-			s.PatchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.ImportLatencyAnnotation: "10m"}})
+			s.PatchNamespace(t, map[string]any{"annotations": map[string]any{behaviour.ImportLatencyAnnotation: "10m"}})
 			s.MakeImage(t, "https://images.example.com/worker.qcow2")
 
 			return s.NewMachine("zone-a", harness.CloneRoot)

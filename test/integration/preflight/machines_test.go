@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
 )
 
 // TestFailuresOnTheMachine checks how failures are shown to users and cluster-autoscaler under
@@ -104,7 +104,7 @@ func TestAnotherCauseOnTheMachine(t *testing.T) {
 		"which began anew, a minute after the one before had ended in the same way: "
 
 	importsFail := func(s *harness.Shoot, message string) {
-		s.PatchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.ImportFaultAnnotation: words + message}})
+		s.PatchNamespace(t, map[string]any{"annotations": map[string]any{behaviour.ImportFaultAnnotation: words + message}})
 	}
 
 	s := harness.NewShoot(t)
@@ -149,7 +149,7 @@ func TestSlowImportIsNoFailure(t *testing.T) {
 	t.Parallel()
 
 	s := harness.NewShoot(t)
-	s.PatchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.ImportLatencyAnnotation: "45s"}})
+	s.PatchNamespace(t, map[string]any{"annotations": map[string]any{behaviour.ImportLatencyAnnotation: "45s"}})
 	s.MakeImage(t, "https://images.example.com/worker.qcow2")
 	s.ApplyExample(t)
 	s.ChangeClass(t, "example-worker-z2", `{"rootVolume":{"source":{"registry":null,"pvc":{"name":"image"}}}}`)

@@ -11,7 +11,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
 )
 
 // importerFailures are importers that do not start, or are killed.
@@ -27,7 +27,7 @@ func importerFailures() []harness.Failure {
 			Root: `{"source":{"http":{"url":"https://images.example.com/worker.qcow2","secretExtraHeaders":["headers"]}},
 				"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}`,
 		},
-		importFails("importer out of memory", dataplane.ImportOutOfMemory, "ImportOutOfMemory", codes.FailedPrecondition),
+		importFails("importer out of memory", behaviour.ImportOutOfMemory, "ImportOutOfMemory", codes.FailedPrecondition),
 	}
 }
 
@@ -40,7 +40,7 @@ func stoppedFailure() harness.Failure {
 		Provoke: func(t *testing.T, s *harness.Shoot) {
 			t.Helper()
 			s.ImportImage(t, "image")
-			s.Annotate(t, dataplane.CloneLatencyAnnotation, "10m")
+			s.Annotate(t, behaviour.CloneLatencyAnnotation, "10m")
 		},
 		Spoil: func(t *testing.T, s *harness.Shoot, m *harness.Machine) {
 			t.Helper()
@@ -50,7 +50,7 @@ func stoppedFailure() harness.Failure {
 		},
 		Heal: func(t *testing.T, s *harness.Shoot) {
 			t.Helper()
-			s.Annotate(t, dataplane.CloneLatencyAnnotation, "0s")
+			s.Annotate(t, behaviour.CloneLatencyAnnotation, "0s")
 			setRunStrategy(t, s, name, kubevirtv1.RunStrategyAlways)
 		},
 	}

@@ -1,6 +1,6 @@
 package suite
 
-import "github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+import "github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/kubelet"
 
 const (
 	// Reserved is the taint key of nodes reserved for tests that need them.
@@ -22,12 +22,12 @@ const (
 
 // nodes are the provider nodes: the default ones, two that are killed by one test each, one with a
 // lot of memory, one without KVM, and one that stays empty.
-func nodes() []dataplane.Node {
-	return append(dataplane.DefaultNodes(),
-		dataplane.Node{Name: MortalNodeOfTheTable, Region: "local", Zone: "zone-a", CPU: "16", Memory: "64Gi", Taint: Reserved},
-		dataplane.Node{Name: MortalNodeOfTheDeletion, Region: "local", Zone: "zone-a", CPU: "16", Memory: "64Gi", Taint: Reserved},
-		dataplane.Node{Name: "provider-large", Region: "local", Zone: "zone-a", CPU: "16", Memory: "256Gi", Taint: Reserved},
-		dataplane.Node{Name: "provider-emulated", Region: "local", Zone: EmulatedZone, CPU: "16", Memory: "64Gi", WithoutKVM: true},
-		dataplane.Node{Name: "provider-idle", Region: "local", Zone: IdleZone, CPU: "16", Memory: "64Gi", Taint: IdleTaint},
+func nodes() []kubelet.Node {
+	return append(kubelet.DefaultNodes(),
+		kubelet.Node{Name: MortalNodeOfTheTable, Region: "local", Zone: "zone-a", CPU: "16", Memory: "64Gi", Taint: Reserved},
+		kubelet.Node{Name: MortalNodeOfTheDeletion, Region: "local", Zone: "zone-a", CPU: "16", Memory: "64Gi", Taint: Reserved},
+		kubelet.Node{Name: "provider-large", Region: "local", Zone: "zone-a", CPU: "16", Memory: "256Gi", Taint: Reserved},
+		kubelet.Node{Name: "provider-emulated", Region: "local", Zone: EmulatedZone, CPU: "16", Memory: "64Gi", WithoutKVM: true},
+		kubelet.Node{Name: "provider-idle", Region: "local", Zone: IdleZone, CPU: "16", Memory: "64Gi", Taint: IdleTaint},
 	)
 }

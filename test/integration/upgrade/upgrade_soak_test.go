@@ -19,7 +19,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/kubelet"
 )
 
 const (
@@ -101,7 +101,7 @@ func newShoot(t *testing.T) *harness.Shoot {
 	t.Helper()
 
 	for _, host := range hosts {
-		require.NoError(t, harness.Lab().AddNode(t.Context(), dataplane.Node{Name: host, Region: "local", Zone: zone, CPU: "32", Memory: "128Gi"}))
+		require.NoError(t, harness.Lab().AddNode(t.Context(), kubelet.Node{Name: host, Region: "local", Zone: zone, CPU: "32", Memory: "128Gi"}))
 	}
 
 	s := harness.NewShoot(t)

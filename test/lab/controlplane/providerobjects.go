@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/storage"
 )
 
 // object is a short name for unstructured content.
@@ -35,7 +35,7 @@ func (p *provider) ownObjects() ([]unstructured.Unstructured, error) {
 	for _, class := range storageClasses() {
 		contents = append(contents, class.object())
 	}
-	contents = append(contents, with(named("storage.k8s.io/v1", "CSIDriver", dataplane.Provisioner), "spec", object{"attachRequired": false}))
+	contents = append(contents, with(named("storage.k8s.io/v1", "CSIDriver", storage.Provisioner), "spec", object{"attachRequired": false}))
 	objects := make([]unstructured.Unstructured, 0, len(contents)+2)
 	for _, content := range contents {
 		objects = append(objects, unstructured.Unstructured{Object: content})

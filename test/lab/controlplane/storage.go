@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/storage"
 )
 
 // The storage classes of the provider cluster.
@@ -40,10 +40,10 @@ func (s storageClass) object() object {
 	if s.byDefault {
 		o["metadata"] = object{"name": s.name, "annotations": object{"storageclass.kubernetes.io/is-default-class": "true"}}
 	}
-	o["provisioner"] = dataplane.Provisioner
+	o["provisioner"] = storage.Provisioner
 	o["allowVolumeExpansion"] = true
 	if s.zonal {
-		o["parameters"] = object{dataplane.ZonalParameter: "true"}
+		o["parameters"] = object{storage.ZonalParameter: "true"}
 	}
 	o["volumeBindingMode"] = s.binding
 	o["reclaimPolicy"] = "Delete"

@@ -12,6 +12,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"kubevirt.io/client-go/kubevirt"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/cluster"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/guest"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/handler"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/hypervisor"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/importer"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/kubelet"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/storage"
 )
 
 // workersPerPart is the number of workers per controller: enough to keep an API server busy.
@@ -28,12 +37,12 @@ type Config struct {
 	// Target has administrator permissions in the target cluster, which the guests join.
 	Target *rest.Config
 	// Nodes are the provider cluster's nodes.
-	Nodes []Node
+	Nodes []kubelet.Node
 	// KubeletVersion is that of the simulated kubelets, in both clusters. It must not be newer than the
 	// API servers'.
 	KubeletVersion string
 	// Hypervisor boots the guests with GuestAnnotation; nil if there are none.
-	Hypervisor Hypervisor
+	Hypervisor hypervisor.Hypervisor
 	// Log receives one line per event; nil discards them.
 	Log io.Writer
 }
@@ -41,13 +50,13 @@ type Config struct {
 // DataPlane is a running simulation.
 type DataPlane struct {
 	wg    sync.WaitGroup
-	agent *nodeAgent
+	agent *kubelet.NodeAgent
 }
 
 // AddNode adds a host to the provider cluster. A restarted simulation of the same
 // cluster does not know it.
-func (d *DataPlane) AddNode(ctx context.Context, node Node) error {
-	return d.agent.add(ctx, node)
+func (d *DataPlane) AddNode(ctx context.Context, node kubelet.Node) error {
+	return d.agent.Add(ctx, node)
 }
 
 // Wait returns when everything started by Start has ended after its context is done.
@@ -67,11 +76,11 @@ func Start(ctx context.Context, c Config) (*DataPlane, error) {
 		return nil, err
 	}
 	d := &DataPlane{agent: parts.agent}
-	d.wg.Go(func() { provider.instances.RunWithContext(ctx) })
-	if err := provider.sync(ctx); err != nil {
+	d.wg.Go(func() { provider.Instances.RunWithContext(ctx) })
+	if err := provider.Sync(ctx); err != nil {
 		return nil, err
 	}
-	if err := target.sync(ctx); err != nil {
+	if err := target.Sync(ctx); err != nil {
 		return nil, err
 	}
 	if err := parts.prepare(ctx); err != nil {
@@ -82,27 +91,27 @@ func Start(ctx context.Context, c Config) (*DataPlane, error) {
 	}
 	d.wg.Go(func() {
 		<-ctx.Done()
-		provider.factory.Shutdown()
-		target.factory.Shutdown()
+		provider.Factory.Shutdown()
+		target.Factory.Shutdown()
 	})
 	return d, nil
 }
 
 // connect returns the two clusters with unsynced caches.
-func connect(c Config) (*providerCluster, *targetCluster, error) {
+func connect(c Config) (*cluster.Provider, *cluster.Target, error) {
 	admin, err := kubernetes.NewForConfig(unlimited(c.Provider))
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to provider cluster: %w", err)
 	}
-	handler, err := kubevirt.NewForConfig(namingNodes(unlimited(c.VirtHandler)))
+	virtHandler, err := kubevirt.NewForConfig(handler.NamingNodes(unlimited(c.VirtHandler)))
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to provider cluster as virt-handler: %w", err)
 	}
-	guest, err := kubernetes.NewForConfig(unlimited(c.Target))
+	target, err := kubernetes.NewForConfig(unlimited(c.Target))
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to target cluster: %w", err)
 	}
-	return newProviderCluster(admin, handler), newTargetCluster(guest), nil
+	return cluster.NewProvider(admin, virtHandler), cluster.NewTarget(target), nil
 }
 
 // unlimited returns a copy without client-side rate limit, since one client
@@ -115,11 +124,11 @@ func unlimited(config *rest.Config) *rest.Config {
 
 // parts are the controllers of the data plane and their shared state.
 type parts struct {
-	provider  *providerCluster
-	target    *targetCluster
-	agent     *nodeAgent
+	provider  *cluster.Provider
+	target    *cluster.Target
+	agent     *kubelet.NodeAgent
 	workloads *providerWorkloads
-	guests    *guests
+	guests    *guest.Guests
 
 	nodes      *controller
 	pods       *controller
@@ -128,73 +137,78 @@ type parts struct {
 	volumes    *controller
 	guestNodes *controller
 	guestPods  *controller
-	guestWork  *guestWorkloads
+	guestWork  *guest.Workloads
 }
 
 // newParts wires the parts without starting them.
-func newParts(c Config, provider *providerCluster, target *targetCluster) *parts {
+func newParts(c Config, provider *cluster.Provider, target *cluster.Target) *parts {
 	out := c.Log
 	if out == nil {
 		out = io.Discard
 	}
 	log := slog.New(slog.NewTextHandler(out, nil))
 	now := time.Now
-	conduct := behaviour{namespaces: provider.namespaces}
+	conduct := behaviour.Reader{Namespaces: provider.Namespaces}
 	p := &parts{
 		provider:  provider,
 		target:    target,
-		agent:     newNodeAgent(provider, c.Nodes, c.KubeletVersion, now),
-		guests:    newGuests(provider, target, conduct, c.KubeletVersion, now, log.With("part", "guests")),
-		guestWork: &guestWorkloads{addresses: newAddressPool(10, 245)},
+		agent:     kubelet.NewNodeAgent(provider, c.Nodes, c.KubeletVersion, now),
+		guests:    guest.New(provider, target, conduct, c.KubeletVersion, now, log.With("part", "guests")),
+		guestWork: &guest.Workloads{Addresses: kubelet.NewAddressPool(10, 245)},
 	}
-	var content Volumes
+	var content hypervisor.Volumes
 	if c.Hypervisor != nil {
 		content = c.Hypervisor
 	}
 	p.workloads = &providerWorkloads{
-		startup:   &startup{provider: provider, now: now},
-		launchers: &launchers{provider: provider, now: now},
-		workers:   &workers{provider: provider, behaviour: conduct, volumes: content, now: now},
-		addresses: newAddressPool(10, 244),
-		loopback:  newAddressPool(127, 244),
+		startup:   &kubelet.Startup{Provider: provider, Now: now},
+		launchers: &handler.Launchers{Provider: provider, Now: now},
+		workers:   &importer.Workers{Provider: provider, Behaviour: conduct, Volumes: content, Now: now},
+		addresses: kubelet.NewAddressPool(10, 244),
+		loopback:  kubelet.NewAddressPool(127, 244),
 		now:       now,
 	}
-	pods := &kubelet{
-		client:    provider.client,
-		pods:      provider.pods,
-		runs:      p.runsProviderPods,
-		workloads: p.workloads,
-		now:       now,
+	virt := &handler.VirtHandler{
+		Provider:   provider,
+		Behaviour:  conduct,
+		Hypervisor: c.Hypervisor,
+		Now:        now,
+		Log:        log.With("part", "virt-handler"),
 	}
-	guestPods := &kubelet{
-		client:    target.client,
-		pods:      target.pods,
-		runs:      p.runsGuestPods,
-		workloads: p.guestWork,
-		now:       now,
+	csi := &storage.Driver{
+		Provider:  provider,
+		Behaviour: conduct,
+		Volumes:   content,
+		Now:       now,
+		Log:       log.With("part", "storage"),
 	}
-	virt := &virtHandler{
-		provider:   provider,
-		behaviour:  conduct,
-		hypervisor: c.Hypervisor,
-		now:        now,
-		log:        log.With("part", "virt-handler"),
-	}
-	csi := &storageDriver{
-		provider:  provider,
-		behaviour: conduct,
-		volumes:   content,
-		now:       now,
-		log:       log.With("part", "storage"),
-	}
-	p.nodes = newController("nodes", log, p.agent.reconcile)
-	p.pods = newController("kubelet", log, pods.reconcile)
-	p.handler = newController("virt-handler", log, virt.reconcile)
-	p.claims = newController("provisioner", log, csi.reconcileClaim)
-	p.volumes = newController("deleter", log, csi.reconcileVolume)
-	p.guestNodes = newController("guests", log, p.guests.reconcile)
-	p.guestPods = newController("guest-kubelet", log, guestPods.reconcile)
+	p.nodes = newController("nodes", log, p.agent.Reconcile)
+	p.handler = newController("virt-handler", log, virt.Reconcile)
+	p.claims = newController("provisioner", log, csi.ReconcileClaim)
+	p.volumes = newController("deleter", log, csi.ReconcileVolume)
+	p.guestNodes = newController("guests", log, p.guests.Reconcile)
+	p.runPods(log, now)
 	return p
+}
+
+// runPods wires the kubelets of the provider cluster's nodes and of the guests.
+func (p *parts) runPods(log *slog.Logger, now func() time.Time) {
+	pods := &kubelet.PodAgent{
+		Client:    p.provider.Client,
+		Pods:      p.provider.Pods,
+		Runs:      p.runsProviderPods,
+		Workloads: p.workloads,
+		Now:       now,
+	}
+	guestPods := &kubelet.PodAgent{
+		Client:    p.target.Client,
+		Pods:      p.target.Pods,
+		Runs:      p.runsGuestPods,
+		Workloads: p.guestWork,
+		Now:       now,
+	}
+	p.pods = newController("kubelet", log, pods.Reconcile)
+	p.guestPods = newController("guest-kubelet", log, guestPods.Reconcile)
 }
 
 // all returns every controller.
@@ -204,38 +218,38 @@ func (p *parts) all() []*controller {
 
 // prepare registers the nodes and reserves the pod IPs assigned by earlier runs.
 func (p *parts) prepare(ctx context.Context) error {
-	if err := p.agent.registerAll(ctx); err != nil {
+	if err := p.agent.RegisterAll(ctx); err != nil {
 		return err
 	}
-	provider, err := p.provider.pods.List(labels.Everything())
+	provider, err := p.provider.Pods.List(labels.Everything())
 	if err != nil {
 		return fmt.Errorf("list provider pods: %w", err)
 	}
-	guest, err := p.target.pods.List(labels.Everything())
+	guest, err := p.target.Pods.List(labels.Everything())
 	if err != nil {
 		return fmt.Errorf("list target pods: %w", err)
 	}
 	for _, pod := range provider {
-		p.workloads.addresses.reserve(pod.Status.PodIP)
-		p.workloads.loopback.reserve(pod.Status.PodIP)
+		p.workloads.addresses.Reserve(pod.Status.PodIP)
+		p.workloads.loopback.Reserve(pod.Status.PodIP)
 	}
 	for _, pod := range guest {
-		p.guestWork.addresses.reserve(pod.Status.PodIP)
+		p.guestWork.Addresses.Reserve(pod.Status.PodIP)
 	}
 	return nil
 }
 
 // runsProviderPods reports whether a node is simulated and up.
 func (p *parts) runsProviderPods(node string) bool {
-	return p.agent.has(node) && p.provider.nodeUp(node)
+	return p.agent.Has(node) && p.provider.NodeUp(node)
 }
 
 // runsGuestPods reports whether a target Node belongs to a running guest.
 func (p *parts) runsGuestPods(name string) bool {
-	node, err := p.target.nodes.Get(name)
+	node, err := p.target.Nodes.Get(name)
 	if err != nil {
 		return false
 	}
-	instance, err := p.provider.instance(node.Annotations[InstanceAnnotation])
-	return err == nil && instance.IsRunning() && p.provider.nodeUp(instance.Status.NodeName)
+	instance, err := p.provider.Instance(node.Annotations[guest.InstanceAnnotation])
+	return err == nil && instance.IsRunning() && p.provider.NodeUp(instance.Status.NodeName)
 }

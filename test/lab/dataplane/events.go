@@ -9,11 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/cluster"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/guest"
 )
 
 // watch connects the informers' events to the work queues.
 func (p *parts) watch() error {
-	core, target := p.provider.factory.Core().V1(), p.target.factory.Core().V1()
+	core, target := p.provider.Factory.Core().V1(), p.target.Factory.Core().V1()
 	handlers := []struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
@@ -23,7 +27,7 @@ func (p *parts) watch() error {
 		{core.Pods().Informer(), everyEvent(p.podChanged)},
 		{core.PersistentVolumeClaims().Informer(), everyEvent(p.claims.enqueue)},
 		{core.PersistentVolumes().Informer(), everyEvent(p.volumes.enqueue)},
-		{p.provider.instances, everyEvent(p.instanceChanged)},
+		{p.provider.Instances, everyEvent(p.instanceChanged)},
 		{target.Nodes().Informer(), p.targetNodeEvents()},
 		{target.Pods().Informer(), everyEvent(p.guestPods.enqueue)},
 	}
@@ -32,7 +36,7 @@ func (p *parts) watch() error {
 			return fmt.Errorf("watch: %w", err)
 		}
 	}
-	p.provider.factory.Storage().V1().StorageClasses().Informer()
+	p.provider.Factory.Storage().V1().StorageClasses().Informer()
 	return nil
 }
 
@@ -49,7 +53,7 @@ func everyEvent(changed func(object any)) cache.ResourceEventHandler {
 func (p *parts) podChanged(object any) {
 	p.pods.enqueue(object)
 	pod, ok := existing(object).(*corev1.Pod)
-	if !ok || !isLauncher(pod) {
+	if !ok || !cluster.IsLauncher(pod) {
 		return
 	}
 	if owner := metav1.GetControllerOf(pod); owner != nil {
@@ -65,7 +69,7 @@ func (p *parts) instanceChanged(object any) {
 	if !ok {
 		return
 	}
-	for _, pod := range p.provider.launcherPods(instance) {
+	for _, pod := range p.provider.LauncherPods(instance) {
 		p.pods.enqueue(pod)
 	}
 }
@@ -78,7 +82,7 @@ func (p *parts) nodeEvents() cache.ResourceEventHandler {
 			p.nodes.enqueue(object)
 			before, isNode := former.(*corev1.Node)
 			after, isStillNode := object.(*corev1.Node)
-			if isNode && isStillNode && isDown(before) != isDown(after) {
+			if isNode && isStillNode && behaviour.IsDown(before) != behaviour.IsDown(after) {
 				p.wake(func(node string) bool { return node == after.Name }, metav1.NamespaceAll)
 			}
 		},
@@ -102,7 +106,7 @@ func (p *parts) namespaceEvents() cache.ResourceEventHandler {
 // wake enqueues the pods and instances of a namespace that are on certain nodes, and all its
 // claims. An empty namespace means all namespaces.
 func (p *parts) wake(node func(name string) bool, namespace string) {
-	pods, err := p.provider.pods.Pods(namespace).List(labels.Everything())
+	pods, err := p.provider.Pods.Pods(namespace).List(labels.Everything())
 	if err != nil {
 		return
 	}
@@ -111,13 +115,13 @@ func (p *parts) wake(node func(name string) bool, namespace string) {
 			p.podChanged(pod)
 		}
 	}
-	for _, object := range p.provider.instances.GetStore().List() {
+	for _, object := range p.provider.Instances.GetStore().List() {
 		instance, ok := object.(*kubevirtv1.VirtualMachineInstance)
 		if ok && node(instance.Status.NodeName) && (namespace == "" || namespace == instance.Namespace) {
 			p.instanceChanged(instance)
 		}
 	}
-	claims, err := p.provider.claims.PersistentVolumeClaims(namespace).List(labels.Everything())
+	claims, err := p.provider.Claims.PersistentVolumeClaims(namespace).List(labels.Everything())
 	if err != nil {
 		return
 	}
@@ -134,7 +138,7 @@ func (p *parts) targetNodeEvents() cache.ResourceEventHandler {
 		UpdateFunc: func(_, object any) { p.targetNodeChanged(object) },
 		DeleteFunc: func(object any) {
 			if node, ok := existing(object).(*corev1.Node); ok {
-				p.guests.noteRemoval(node)
+				p.guests.NoteRemoval(node)
 			}
 			p.targetNodeChanged(object)
 		},
@@ -144,11 +148,11 @@ func (p *parts) targetNodeEvents() cache.ResourceEventHandler {
 // targetNodeChanged enqueues the guest of a target Node and the pods bound to it.
 func (p *parts) targetNodeChanged(object any) {
 	node, ok := existing(object).(*corev1.Node)
-	if !ok || node.Annotations[InstanceAnnotation] == "" {
+	if !ok || node.Annotations[guest.InstanceAnnotation] == "" {
 		return
 	}
-	p.guestNodes.queue.Add(node.Annotations[InstanceAnnotation])
-	pods, err := p.target.pods.List(labels.Everything())
+	p.guestNodes.queue.Add(node.Annotations[guest.InstanceAnnotation])
+	pods, err := p.target.Pods.List(labels.Everything())
 	if err != nil {
 		return
 	}

@@ -7,48 +7,58 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/cluster"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/handler"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/importer"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/kubelet"
 )
 
 // providerWorkloads are the programs in the pods of the provider cluster: launchers, CDI's
 // workers, jobs and plain pods.
 type providerWorkloads struct {
-	startup   *startup
-	launchers *launchers
-	workers   *workers
-	addresses *addressPool
-	loopback  *addressPool // CDI's pods: cdi-controller dials them, and the connection must be refused at once
+	startup   *kubelet.Startup
+	launchers *handler.Launchers
+	workers   *importer.Workers
+	addresses *kubelet.AddressPool
+	loopback  *kubelet.AddressPool // CDI's pods: cdi-controller dials them, and the connection must be refused at once
 	now       func() time.Time
 }
 
-func (w *providerWorkloads) startable(ctx context.Context, pod *corev1.Pod) (reason, message string, err error) {
-	return w.startup.startable(ctx, pod)
+// Startable implements kubelet.Workloads.
+func (w *providerWorkloads) Startable(ctx context.Context, pod *corev1.Pod) (reason, message string, err error) {
+	return w.startup.Startable(ctx, pod)
 }
 
-func (w *providerWorkloads) outcome(pod *corev1.Pod) outcome {
+// Outcome implements kubelet.Workloads.
+func (w *providerWorkloads) Outcome(pod *corev1.Pod) kubelet.Outcome {
 	switch {
-	case isLauncher(pod):
-		return w.launchers.outcome(pod)
-	case isWorker(pod):
-		return w.workers.outcome(pod)
+	case cluster.IsLauncher(pod):
+		return w.launchers.Outcome(pod)
+	case importer.IsWorker(pod):
+		return w.workers.Outcome(pod)
 	case isJob(pod):
-		return afterLatency(pod, w.now(), podLatency, succeeded(""))
+		return kubelet.AfterLatency(pod, w.now(), behaviour.PodLatency, kubelet.Succeeded(""))
 	default:
-		return outcome{}
+		return kubelet.Outcome{}
 	}
 }
 
-func (w *providerWorkloads) stoppable(pod *corev1.Pod) time.Duration {
-	if !isLauncher(pod) {
+// Stoppable implements kubelet.Workloads.
+func (w *providerWorkloads) Stoppable(pod *corev1.Pod) time.Duration {
+	if !cluster.IsLauncher(pod) {
 		return 0
 	}
-	return w.launchers.stoppable(pod)
+	return w.launchers.Stoppable(pod)
 }
 
-func (w *providerWorkloads) address(pod *corev1.Pod) string {
-	if isWorker(pod) {
-		return w.loopback.next()
+// Address implements kubelet.Workloads.
+func (w *providerWorkloads) Address(pod *corev1.Pod) string {
+	if importer.IsWorker(pod) {
+		return w.loopback.Next()
 	}
-	return w.addresses.next()
+	return w.addresses.Next()
 }
 
 // isJob reports whether a pod's containers exit by themselves.

@@ -20,23 +20,24 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/kubelet"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
 // Options configures a lab. The zero value is valid.
 type Options struct {
-	Dir      string           // for data and logs; default: FreshDir()
-	Progress io.Writer        // receives human-readable lines; nil: silent
-	Nodes    []dataplane.Node // of the provider cluster; nil: dataplane.DefaultNodes()
-	KeepLogs bool             // keep the logs when the lab stops
+	Dir      string         // for data and logs; default: FreshDir()
+	Progress io.Writer      // receives human-readable lines; nil: silent
+	Nodes    []kubelet.Node // of the provider cluster; nil: kubelet.DefaultNodes()
+	KeepLogs bool           // keep the logs when the lab stops
 	// SeparateTarget starts a cluster for the Nodes, instead of the control cluster.
 	SeparateTarget bool
 	// SpendMemory lets each API server use a gigabyte more memory, to save CPU time.
 	SpendMemory bool
 	// Gardener builds Gardener's components too.
 	Gardener bool
-	// RealGuests lets VirtualMachineInstances boot that have dataplane.GuestAnnotation. It cannot be
+	// RealGuests lets VirtualMachineInstances boot that have hypervisor.GuestAnnotation. It cannot be
 	// combined with SeparateTarget.
 	RealGuests bool
 }
@@ -190,7 +191,7 @@ func (l *Lab) Stop(ctx context.Context) error {
 }
 
 // AddNode adds a host to the provider cluster, for a test that needs its own hosts.
-func (l *Lab) AddNode(ctx context.Context, node dataplane.Node) error {
+func (l *Lab) AddNode(ctx context.Context, node kubelet.Node) error {
 	if l.owner != nil {
 		return l.owner.addNode(ctx, node)
 	}
@@ -223,7 +224,7 @@ func (l *Lab) startSimulator(ctx context.Context, o Options) (*simulator, error)
 	}
 	nodes := o.Nodes
 	if nodes == nil {
-		nodes = dataplane.DefaultNodes()
+		nodes = kubelet.DefaultNodes()
 	}
 	lifetime, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	// A cancelled start must not hang in the data plane.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/hypervisor"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest/host"
 )
@@ -76,7 +76,7 @@ func (l *Lab) joinArgs() []string {
 
 // hypervisor returns the hypervisor for the data plane, or nil. A nil *guest.Hypervisor would not be a
 // nil interface.
-func (l *Lab) hypervisor() dataplane.Hypervisor {
+func (l *Lab) hypervisor() hypervisor.Hypervisor {
 	if l.Guests == nil {
 		return nil
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/kubelet"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
@@ -56,7 +56,7 @@ func (l *Lab) Share(ctx context.Context, socket string) error {
 	return nil
 }
 
-func newShareServer(d description, addNode func(context.Context, dataplane.Node) error) *http.Server {
+func newShareServer(d description, addNode func(context.Context, kubelet.Node) error) *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+descriptionPath, func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(d) // the client reports an incomplete description
@@ -67,7 +67,7 @@ func newShareServer(d description, addNode func(context.Context, dataplane.Node)
 		<-r.Context().Done()
 	})
 	mux.HandleFunc("POST "+nodesPath, func(w http.ResponseWriter, r *http.Request) {
-		var node dataplane.Node
+		var node kubelet.Node
 		err := json.NewDecoder(r.Body).Decode(&node)
 		if err == nil {
 			err = addNode(r.Context(), node)
@@ -162,7 +162,7 @@ func connect(ctx context.Context, socket string) (*owner, *description, error) {
 }
 
 // addNode makes the owner add a host.
-func (o *owner) addNode(ctx context.Context, node dataplane.Node) error {
+func (o *owner) addNode(ctx context.Context, node kubelet.Node) error {
 	body, err := json.Marshal(node)
 	if err != nil {
 		return fmt.Errorf("encode node: %w", err)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/kubelet"
 )
 
 func TestShare(t *testing.T) {
@@ -25,9 +25,9 @@ func TestShare(t *testing.T) {
 	_, _, err = connect(t.Context(), socket)
 	require.Error(t, err, "no lab is shared at this socket")
 
-	var added []dataplane.Node
+	var added []kubelet.Node
 	want := description{Dir: "/lab", ProviderKubeconfig: "/p", ControlConfig: "/c", Binaries: &binaries.Binaries{Kubectl: "/kubectl"}}
-	server := newShareServer(want, func(_ context.Context, node dataplane.Node) error {
+	server := newShareServer(want, func(_ context.Context, node kubelet.Node) error {
 		if node.Name == "" {
 			return errors.New("no name")
 		}
@@ -45,10 +45,10 @@ func TestShare(t *testing.T) {
 	second, _, err := connect(t.Context(), socket)
 	require.NoError(t, err)
 
-	node := dataplane.Node{Name: "n", Region: "r", Zone: "z", CPU: "1", Memory: "1Gi", Pods: 2, Taint: "t", WithoutKVM: true}
+	node := kubelet.Node{Name: "n", Region: "r", Zone: "z", CPU: "1", Memory: "1Gi", Pods: 2, Taint: "t", WithoutKVM: true}
 	require.NoError(t, first.addNode(t.Context(), node))
-	require.Equal(t, []dataplane.Node{node}, added)
-	require.ErrorContains(t, first.addNode(t.Context(), dataplane.Node{}), "no name")
+	require.Equal(t, []kubelet.Node{node}, added)
+	require.ErrorContains(t, first.addNode(t.Context(), kubelet.Node{}), "no name")
 
 	require.NoError(t, first.leave())
 	select {

@@ -9,7 +9,7 @@ import (
 
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/hypervisor"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 )
 
 // askAgent returns what a guest's agent knows. It has one client at a time.
-func askAgent(ctx context.Context, socket string) (*dataplane.GuestAgent, error) {
+func askAgent(ctx context.Context, socket string) (*hypervisor.GuestAgent, error) {
 	ctx, cancel := context.WithTimeout(ctx, agentTimeout)
 	defer cancel()
 	var dialer net.Dialer
@@ -75,7 +75,7 @@ func (a *agent) execute(command string, into any) error {
 	return json.Unmarshal(got.Return, into)
 }
 
-func (a *agent) describe() (*dataplane.GuestAgent, error) {
+func (a *agent) describe() (*hypervisor.GuestAgent, error) {
 	var system struct { // in the order of KubeVirt's type
 		Name          string `json:"name"`
 		KernelRelease string `json:"kernel-release"`
@@ -90,10 +90,10 @@ func (a *agent) describe() (*dataplane.GuestAgent, error) {
 		return nil, err
 	}
 	interfaces, err := a.interfaces()
-	return &dataplane.GuestAgent{OS: kubevirtv1.VirtualMachineInstanceGuestOSInfo(system), Interfaces: interfaces}, err
+	return &hypervisor.GuestAgent{OS: kubevirtv1.VirtualMachineInstanceGuestOSInfo(system), Interfaces: interfaces}, err
 }
 
-func (a *agent) interfaces() ([]dataplane.GuestInterface, error) {
+func (a *agent) interfaces() ([]hypervisor.GuestInterface, error) {
 	var all []struct {
 		Name      string `json:"name"`
 		MAC       string `json:"hardware-address"`
@@ -104,12 +104,12 @@ func (a *agent) interfaces() ([]dataplane.GuestInterface, error) {
 	if err := a.execute("guest-network-get-interfaces", &all); err != nil {
 		return nil, err
 	}
-	var found []dataplane.GuestInterface
+	var found []hypervisor.GuestInterface
 	for _, one := range all {
 		if one.MAC == "" {
 			continue
 		}
-		i := dataplane.GuestInterface{Name: one.Name, MAC: one.MAC}
+		i := hypervisor.GuestInterface{Name: one.Name, MAC: one.MAC}
 		for _, address := range one.Addresses {
 			i.IPs = append(i.IPs, address.IP)
 		}

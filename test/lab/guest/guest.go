@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/hypervisor"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
@@ -28,13 +28,13 @@ const (
 // guest is one run of a VirtualMachineInstance.
 type guest struct {
 	hypervisor *Hypervisor
-	boot       dataplane.Boot
+	boot       hypervisor.Boot
 	name       string // the host name, and hence the name of the Node
 	dir        string // with a short path
 	console    string
 
 	mu      sync.Mutex
-	state   dataplane.GuestState
+	state   hypervisor.GuestState
 	killed  bool
 	off     bool // the guest has powered itself off
 	pressed time.Time
@@ -44,7 +44,7 @@ type guest struct {
 	used    time.Duration // processor time; QEMU's own end hides it
 }
 
-func newGuest(h *Hypervisor, boot dataplane.Boot, number int) *guest {
+func newGuest(h *Hypervisor, boot hypervisor.Boot, number int) *guest {
 	name := boot.Instance.Spec.Hostname
 	if name == "" {
 		name = boot.Instance.Name
@@ -55,7 +55,7 @@ func newGuest(h *Hypervisor, boot dataplane.Boot, number int) *guest {
 		name:       name,
 		dir:        filepath.Join(h.short, fmt.Sprint(number)),
 		console:    filepath.Join(h.options.LogDir, fmt.Sprintf("console-%s-%d.log", name, number)),
-		state:      dataplane.GuestState{Started: true},
+		state:      hypervisor.GuestState{Started: true},
 	}
 }
 
@@ -69,13 +69,13 @@ func (g *guest) run(ctx context.Context) {
 	g.state.Agent = nil
 	switch {
 	case g.killed || ctx.Err() != nil:
-		g.state.End = dataplane.GuestKilled
+		g.state.End = hypervisor.GuestKilled
 		log.Info("killed")
 	case g.off:
-		g.state.End = dataplane.GuestShutDown
+		g.state.End = hypervisor.GuestShutDown
 		log.Info("powered off")
 	default:
-		g.state.End = dataplane.GuestFailed
+		g.state.End = hypervisor.GuestFailed
 		log.Error("failed", "error", err)
 	}
 }
@@ -224,7 +224,7 @@ func (g *guest) watchAgent(ctx context.Context, ended <-chan struct{}) {
 	}
 }
 
-func (g *guest) observe() dataplane.GuestState {
+func (g *guest) observe() hypervisor.GuestState {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.state
@@ -256,7 +256,7 @@ func (g *guest) nextPress() *monitor {
 func (g *guest) kill(ctx context.Context) error {
 	g.mu.Lock()
 	p := g.process
-	g.killed = g.state.End == dataplane.GuestNotEnded && !g.off
+	g.killed = g.state.End == hypervisor.GuestNotEnded && !g.off
 	g.mu.Unlock()
 	if p == nil {
 		return nil // it ends as soon as it has started, or with the hypervisor

@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/hypervisor"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
@@ -31,7 +31,7 @@ type Options struct {
 	Importer string         // the program that imports disk images
 }
 
-// Hypervisor runs guests. It implements dataplane.Hypervisor.
+// Hypervisor runs guests. It implements hypervisor.Hypervisor.
 type Hypervisor struct {
 	options Options
 	log     *slog.Logger
@@ -48,7 +48,7 @@ type Hypervisor struct {
 	imports map[string]*importer
 }
 
-var _ dataplane.Hypervisor = (*Hypervisor)(nil)
+var _ hypervisor.Hypervisor = (*Hypervisor)(nil)
 
 // New returns a Hypervisor without guests, whose proxy to kubelets listens. Callers must call Stop.
 func New(ctx context.Context, o Options) (_ *Hypervisor, err error) {
@@ -118,8 +118,8 @@ func (h *Hypervisor) guest(uid types.UID) *guest {
 	return h.guests[uid]
 }
 
-// Start implements dataplane.Hypervisor.
-func (h *Hypervisor) Start(boot dataplane.Boot) error {
+// Start implements hypervisor.Hypervisor.
+func (h *Hypervisor) Start(boot hypervisor.Boot) error {
 	uid := boot.Instance.UID
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -133,16 +133,16 @@ func (h *Hypervisor) Start(boot dataplane.Boot) error {
 	return nil
 }
 
-// Observe implements dataplane.Hypervisor.
-func (h *Hypervisor) Observe(instance types.UID) dataplane.GuestState {
+// Observe implements hypervisor.Hypervisor.
+func (h *Hypervisor) Observe(instance types.UID) hypervisor.GuestState {
 	g := h.guest(instance)
 	if g == nil {
-		return dataplane.GuestState{}
+		return hypervisor.GuestState{}
 	}
 	return g.observe()
 }
 
-// PowerOff implements dataplane.Hypervisor.
+// PowerOff implements hypervisor.Hypervisor.
 func (h *Hypervisor) PowerOff(instance types.UID) error {
 	if g := h.guest(instance); g != nil {
 		return g.powerOff()
@@ -150,7 +150,7 @@ func (h *Hypervisor) PowerOff(instance types.UID) error {
 	return nil
 }
 
-// Kill implements dataplane.Hypervisor.
+// Kill implements hypervisor.Hypervisor.
 func (h *Hypervisor) Kill(ctx context.Context, instance types.UID) error {
 	if g := h.guest(instance); g != nil {
 		return g.kill(ctx)

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/hypervisor"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
@@ -18,11 +18,11 @@ type importer struct {
 	volumes []string // names of PersistentVolumes that it writes
 	cancel  context.CancelFunc
 	ended   chan struct{}
-	result  dataplane.ImporterResult // set before ended is closed
+	result  hypervisor.ImporterResult // set before ended is closed
 }
 
-// Import implements dataplane.Volumes.
-func (h *Hypervisor) Import(run dataplane.ImporterRun) (dataplane.ImporterResult, bool) {
+// Import implements hypervisor.Volumes.
+func (h *Hypervisor) Import(run hypervisor.ImporterRun) (hypervisor.ImporterResult, bool) {
 	h.mu.Lock()
 	i := h.imports[run.ID]
 	if i == nil {
@@ -34,11 +34,11 @@ func (h *Hypervisor) Import(run dataplane.ImporterRun) (dataplane.ImporterResult
 	case <-i.ended:
 		return i.result, true
 	default:
-		return dataplane.ImporterResult{}, false
+		return hypervisor.ImporterResult{}, false
 	}
 }
 
-func (h *Hypervisor) startImporter(run dataplane.ImporterRun) *importer {
+func (h *Hypervisor) startImporter(run hypervisor.ImporterRun) *importer {
 	ctx, cancel := context.WithCancel(h.ctx)
 	i := &importer{volumes: []string{run.Volume, run.Scratch}, cancel: cancel, ended: make(chan struct{})}
 	h.running.Go(func() {
@@ -64,23 +64,23 @@ func (h *Hypervisor) stopImporters(volume string) {
 
 // runImporter returns the result of an importer. Errors of the lab become results, too: cdi-controller
 // reports them, and its pod is restarted.
-func (h *Hypervisor) runImporter(ctx context.Context, run dataplane.ImporterRun) dataplane.ImporterResult {
+func (h *Hypervisor) runImporter(ctx context.Context, run hypervisor.ImporterRun) hypervisor.ImporterResult {
 	dir := filepath.Join(h.options.Dir, "imports", run.ID)
 	message := filepath.Join(dir, "termination-message")
 	err := h.tryImport(ctx, run, dir, message)
 	text, unread := os.ReadFile(filepath.Clean(message))
-	result := dataplane.ImporterResult{Message: string(text)}
+	result := hypervisor.ImporterResult{Message: string(text)}
 	if err != nil {
 		result.Code = 1
 	}
 	if unread != nil {
-		result = dataplane.ImporterResult{Code: 1, Message: errors.Join(err, unread).Error()}
+		result = hypervisor.ImporterResult{Code: 1, Message: errors.Join(err, unread).Error()}
 	}
 	h.log.Info("imported", "volume", run.Volume, "endpoint", run.Env["IMPORTER_ENDPOINT"], "code", result.Code, "message", result.Message)
 	return result
 }
 
-func (h *Hypervisor) tryImport(ctx context.Context, run dataplane.ImporterRun, dir, message string) error {
+func (h *Hypervisor) tryImport(ctx context.Context, run hypervisor.ImporterRun, dir, message string) error {
 	certificates := filepath.Join(dir, "certificates")
 	if err := writeFiles(certificates, run.CA); err != nil {
 		return err

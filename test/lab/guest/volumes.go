@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/hypervisor"
 )
 
 // diskFile is the file on a filesystem volume that KubeVirt attaches and that CDI writes.
@@ -20,7 +20,7 @@ func (h *Hypervisor) volume(name string) string {
 
 // openDisks returns the files with the content of PersistentVolumes, by the names of a guest's volumes.
 // A volume keeps its content when its guest ends. The first disk is the guest's root disk.
-func (h *Hypervisor) openDisks(ctx context.Context, disks []dataplane.Disk) (map[string]string, error) {
+func (h *Hypervisor) openDisks(ctx context.Context, disks []hypervisor.Disk) (map[string]string, error) {
 	files := map[string]string{}
 	for i, disk := range disks {
 		file := filepath.Join(h.volume(disk.PersistentVolume), diskFile)
@@ -69,7 +69,7 @@ func grow(file string, size int64) error {
 	return os.Truncate(file, size)
 }
 
-// CloneVolume implements dataplane.Volumes. A clone that exists stays as it is: a guest may use it.
+// CloneVolume implements hypervisor.Volumes. A clone that exists stays as it is: a guest may use it.
 func (h *Hypervisor) CloneVolume(ctx context.Context, from, to string) error {
 	if _, err := os.Stat(h.volume(from)); errors.Is(err, os.ErrNotExist) {
 		return nil // a simulated import has left no content
@@ -87,7 +87,7 @@ func (h *Hypervisor) CloneVolume(ctx context.Context, from, to string) error {
 	return os.Rename(temporary, h.volume(to))
 }
 
-// DeleteVolume implements dataplane.Volumes.
+// DeleteVolume implements hypervisor.Volumes.
 func (h *Hypervisor) DeleteVolume(name string) error {
 	h.stopImporters(name)
 	if err := os.RemoveAll(h.volume(name)); err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/hypervisor"
 )
 
 // testSize is the size of the volumes in bytes.
@@ -18,7 +18,7 @@ func TestVolumes(t *testing.T) {
 	image := filepath.Join(t.TempDir(), "image")
 	require.NoError(t, os.WriteFile(image, []byte("system"), 0o600))
 	h := &Hypervisor{options: Options{Dir: t.TempDir(), Image: image}}
-	disks := []dataplane.Disk{
+	disks := []hypervisor.Disk{
 		{Volume: "root", PersistentVolume: "pv-1", Size: testSize}, {Volume: "data", PersistentVolume: "pv-2", Size: testSize},
 	}
 	files, err := h.openDisks(t.Context(), disks)
@@ -51,7 +51,7 @@ func TestFailedCopyIsNoContent(t *testing.T) {
 	t.Parallel()
 	// It can be opened, but not be read from its beginning.
 	h := &Hypervisor{options: Options{Dir: t.TempDir(), Image: "/proc/self/mem"}}
-	disks := []dataplane.Disk{{Volume: "root", PersistentVolume: "pv-1", Size: testSize}}
+	disks := []hypervisor.Disk{{Volume: "root", PersistentVolume: "pv-1", Size: testSize}}
 	_, err := h.openDisks(t.Context(), disks)
 	require.ErrorContains(t, err, "copy the guests' image")
 
