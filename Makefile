@@ -25,13 +25,17 @@ KUBEVIRT   ?=
 CDI        ?=
 export KUBERNETES KUBEVIRT CDI
 
+# Builds the command for labs and their scenarios, and becomes it, so that signals reach it. Make
+# exports the variables of its command line, such as KEEP.
+LAB := mkdir -p bin && go build -buildvcs=false -o bin/lab ./test/lab && exec bin/lab
+
 # Run every test, even if Go has a cached result: Go's cache
 # ignores changes of files outside the module of the test.
 # Go does not cache linked tests. Without symbols for debuggers, linking takes two thirds of the time.
 GOTEST := go test -count=1 -ldflags='-s -w'
 
 # The race detector needs a C compiler; without one, the tests run without the race detector.
-RACE := $(if $(shell command -v "$$(go env CC)"),-race)
+RACE = $(if $(shell command -v "$$(go env CC)"),-race)
 
 # The timeout of a run that hangs. The suites take ten minutes on
 # two idle cores, and several times as long beside other work.
@@ -68,26 +72,23 @@ help: ## List the commands.
 
 .PHONY: demo
 demo: ## Demonstrate the driver on real control planes on this machine. KEEP=1 leaves it running, DRIVER=grpc runs the driver over gRPC, KUBERNETES, KUBEVIRT and CDI choose versions, GUEST=real boots one worker in QEMU.
-	@mkdir -p bin/.go-build && trap 'rm -rf bin/.go-build' EXIT; \
-	GOTMPDIR='$(CURDIR)/bin/.go-build' go build -o bin/demo ./test/demo && KEEP='$(KEEP)' DRIVER='$(DRIVER)' GUEST='$(GUEST)' exec bin/demo
+	@echo 'Build the demo ...' && $(LAB) scenario demo
 
 .PHONY: demo-shoot
 demo-shoot: ## Demonstrate the Gardener extension: a Shoot becomes virtual machines with Ready Nodes.
-	@echo 'Build the demonstration, which takes minutes the first time ...'
-	@mkdir -p bin && cd extension && go build -buildvcs=false -o ../bin/demo-shoot ./test/demo && cd .. && exec bin/demo-shoot
+	@echo 'Build the demo, which takes minutes the first time ...' && $(LAB) scenario demo-shoot
 
 .PHONY: landscape
 landscape: ## Run a Gardener landscape without the extension, to install it by hand (extension/docs/development/local-setup.md). Ctrl-C removes it.
-	@echo 'Build the landscape, which takes minutes the first time ...'
-	@mkdir -p bin && cd extension && go build -buildvcs=false -o ../bin/landscape ./test/landscape && cd .. && exec bin/landscape bin/landscape.sh '$(HELM)'
+	@echo 'Build the landscape, which takes minutes the first time ...' && $(LAB) scenario landscape bin/landscape.sh '$(HELM)'
 
 .PHONY: demo-stop
 demo-stop: ## Stop the lab that `make demo KEEP=1` left running.
-	@go run ./test/lab down --name demo
+	@$(LAB) down --name demo
 
 .PHONY: demo-restart
 demo-restart: ## Build the driver, and restart it in the lab that `make demo KEEP=1` left running.
-	@go build -buildvcs=false -o bin/ ./cmd/... && go run ./test/lab restart --name demo
+	@go build -buildvcs=false -ldflags='-s -w' -o bin/ ./cmd/... && $(LAB) restart --name demo
 
 .PHONY: build
 build: ## Build the driver's commands into bin/.

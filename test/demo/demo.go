@@ -3,13 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/compile"
 )
 
 // chapter is one part of the demo.
@@ -44,7 +41,7 @@ type duration struct {
 }
 
 func newDemo(out *screen.Screen, o options) (*demo, error) {
-	root, err := findRoot()
+	root, err := compile.Root()
 	if err != nil {
 		return nil, err
 	}
@@ -90,22 +87,4 @@ func (d *demo) close(ctx context.Context, failed error) error {
 	}
 	d.out.Line("The lab is stopped; all its processes and data are gone.")
 	return d.lab.removeLogs()
-}
-
-// module is the line in go.mod that identifies the repository.
-const module = "module github.com/gardener/machine-controller-manager-provider-kubevirt\n"
-
-// findRoot searches for the repository upwards from the working folder.
-func findRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("find working folder: %w", err)
-	}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		if err == nil && strings.HasPrefix(string(data), module) {
-			return dir, nil
-		}
-	}
-	return "", errors.New("run the demo from inside its repository")
 }

@@ -18,7 +18,7 @@ import (
 
 const (
 	labName     = "demo"
-	labProgram  = "bin/lab"
+	labProgram  = "bin/lab-manager"
 	sidecar     = "bin/machine-controller"
 	driver      = "bin/mcm-kubevirt"
 	stopTimeout = 90 * time.Second // longer than the lab's own timeout
@@ -49,7 +49,7 @@ type lab struct {
 }
 
 func (d *demo) startLab(ctx context.Context) error {
-	if err := d.build(ctx, "./test/lab"); err != nil {
+	if err := d.build(ctx, "the lab", labProgram, "./test/lab/manager"); err != nil {
 		return err
 	}
 	running, err := d.labStatus(ctx)

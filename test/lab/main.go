@@ -1,181 +1,118 @@
-// Command lab runs an interactive lab: real control planes with a simulated data plane.
+// Command lab controls labs, real control planes with a simulated data plane, and runs scenarios on them:
 //
 //	go run ./test/lab up|down|restart|status|run|build [flags]
+//	go run ./test/lab scenario demo|demo-shoot|landscape
 //
-// The demo and developers call it; the tests use package environment directly. It keeps a lab
-// running in the background and describes it; everything else is in package environment.
+// Developers, `make` and CI call it. It builds the program that does the work, which takes minutes the first time, and becomes
+// it. It imports almost nothing, so that its first output appears within seconds, before any dependency is downloaded.
 package main
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/compile"
 )
 
 const usage = `usage: go run ./test/lab COMMAND [flags]
 
-  up       start a lab in the background and return when it is ready
-  down     stop it and remove its data
-  restart  restart the sidecar of a lab that runs, for example after a build
-  status   say what runs (-o json for programs); exit code 1 if nothing does
-  run      run a lab in the foreground until ctrl-C
-  build    build what a lab runs, unless it was built before, and start nothing
+  up             start a lab in the background and return when it is ready
+  down           stop it and remove its data
+  restart        restart the sidecar of a lab that runs, for example after a build
+  status         say what runs (-o json for programs); exit code 1 if nothing does
+  run            run a lab in the foreground until ctrl-C
+  build          build what a lab runs, unless it was built before, and start nothing
+  scenario NAME  build and run demo, demo-shoot or landscape (as make does)
 
-flags:
+COMMAND -h prints the flags.
 `
 
+// program is one that the command builds and becomes.
+type program struct{ module, pkg, output string }
+
+// manager implements all commands except scenario.
+var manager = program{pkg: "./test/lab/manager", output: "bin/lab-manager"}
+
+// scenarios are the programs that start a lab of their own, and show something on it.
+var scenarios = map[string]program{
+	"demo":       {pkg: "./test/demo", output: "bin/demo"},
+	"demo-shoot": {module: "extension", pkg: "./test/demo", output: "bin/demo-shoot"},
+	"landscape":  {module: "extension", pkg: "./test/landscape", output: "bin/landscape"},
+}
+
 func main() {
-	// A second ctrl-C ends the program at once; the kernel and the reaper then clean up.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	// The reader of the output may be gone; that must not prevent an orderly stop of the lab.
-	signal.Ignore(syscall.SIGPIPE)
 	err := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errNotRunning):
-		os.Exit(1)
-	case err != nil:
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "lab:", err)
 		os.Exit(1)
 	}
 }
 
-// request holds the command line options.
-type request struct {
-	name        string
-	shoot       string
-	sidecar     string
-	sidecarArgs string
-	driver      string
-	driverArgs  string
-	output      string
-	keepLogs    bool
-	gardener    bool
-	guests      string
-}
-
-// realGuests is the value of --guests for guests that boot.
-const realGuests = "real"
-
+// command builds the program for the arguments, and becomes it.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	var r request
-	flags := flag.NewFlagSet("lab", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	r.define(flags)
-	flags.Usage = func() { fmt.Fprint(stderr, usage); flags.PrintDefaults() }
-	if len(args) == 0 {
-		flags.Usage()
-		return errors.New("no command given")
-	}
-	if slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0]) {
-		flags.Usage()
+	if len(args) > 0 && slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0]) {
+		fmt.Fprint(stderr, usage)
 		return nil
 	}
-	if err := flags.Parse(args[1:]); err != nil {
-		return fmt.Errorf("read flags: %w", err)
-	}
-	if err := r.check(flags.Args()); err != nil {
+	p, err := choose(args)
+	if err != nil {
+		fmt.Fprint(stderr, usage)
 		return err
 	}
-	switch args[0] {
-	case "up":
-		return up(ctx, r, stdout)
-	case "down":
-		return down(ctx, r, stdout)
-	case "restart":
-		return restart(ctx, r, stdout)
-	case "status":
-		return status(r, stdout)
-	case "run":
-		return run(ctx, r, stdout)
-	case "build":
-		return build(ctx, r, stdout)
+	progress := stderr // programs read the output of status
+	if args[0] == "scenario" {
+		progress = stdout
+		args = args[2:]
 	}
-	flags.Usage()
-	return fmt.Errorf("no command %q", args[0])
-}
-
-// define defines the flags of all commands.
-func (r *request) define(flags *flag.FlagSet) {
-	flags.StringVar(&r.name, "name", "default", "which lab; several can run at once")
-	flags.StringVar(&r.shoot, "shoot", "", "add a shoot of this name, with machine-controller-manager (up, run)")
-	flags.StringVar(&r.sidecar, "sidecar", "", "machine-controller binary to run for the shoot (up, run)")
-	flags.StringVar(&r.sidecarArgs, "sidecar-args", "", "more arguments for the sidecar, separated by spaces (up, run)")
-	flags.StringVar(&r.driver, "driver", "", "mcm-kubevirt binary that runs the driver over gRPC, for the sidecar (up, run)")
-	flags.StringVar(&r.driverArgs, "driver-args", "", "more arguments for the driver, separated by spaces (up, run)")
-	flags.BoolVar(&r.gardener, "gardener", false, "for the Gardener extension: a separate target cluster, and gardener-resource-manager (up, run, build)")
-	flags.StringVar(&r.guests, "guests", "simulated", "simulated, or real: virtual machines with the annotation sim.lab/guest: real boot in QEMU (up, run, build)")
-	flags.BoolVar(&r.keepLogs, "keep-logs", false, "leave the logs behind when the lab stops (up, run)")
-	flags.StringVar(&r.output, "o", "", "json: print the state for programs (status)")
-}
-
-func build(ctx context.Context, r request, stdout io.Writer) error {
-	return environment.Prepare(ctx, environment.Options{Gardener: r.gardener, RealGuests: r.guests == realGuests, Progress: stdout})
-}
-
-func (r *request) check(rest []string) error {
-	switch {
-	case len(rest) > 0:
-		return fmt.Errorf("unexpected argument %q", rest[0])
-	case r.name == "" || strings.ContainsAny(r.name, "/\\. "):
-		return fmt.Errorf("--name %q: want a name that can be part of a file's", r.name)
-	case r.sidecar != "" && r.shoot == "":
-		return errors.New("--sidecar needs --shoot")
-	case r.driver != "" && r.sidecar == "":
-		return errors.New("--driver needs --sidecar")
-	}
-	return errors.Join(r.checkGuests(), r.findPrograms())
-}
-
-func (r *request) checkGuests() error {
-	switch {
-	case r.guests != "simulated" && r.guests != realGuests:
-		return fmt.Errorf("--guests=%s: want simulated or real", r.guests)
-	case r.guests == realGuests && r.gardener:
-		return errors.New("--guests=real cannot be combined with --gardener")
-	}
-	return nil
-}
-
-// findPrograms makes the paths of programs absolute.
-func (r *request) findPrograms() (err error) {
-	if r.sidecar, err = program(r.sidecar); err != nil {
-		return fmt.Errorf("--sidecar: %w", err)
-	}
-	if r.driver, err = program(r.driver); err != nil {
-		return fmt.Errorf("--driver: %w", err)
-	}
-	return nil
-}
-
-// program returns the absolute path of a program, or "" if path is empty.
-func program(path string) (string, error) {
-	if path == "" {
-		return "", nil
-	}
-	found, err := filepath.Abs(path)
+	root, err := compile.Root()
 	if err != nil {
-		return "", fmt.Errorf("find it: %w", err)
+		return err
 	}
-	_, err = os.Stat(found)
-	return found, err
+	output := screen.New(progress)
+	err = compile.Build(ctx, &screen.Lines{Screen: output}, compile.Program{
+		Name:     filepath.Base(p.output),
+		Root:     root,
+		Module:   p.module,
+		Packages: p.pkg,
+		Output:   p.output,
+	})
+	output.Settle()
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(root, p.output)
+	if err := syscall.Exec(file, append([]string{file}, args...), os.Environ()); err != nil {
+		return fmt.Errorf("run %s: %w", file, err)
+	}
+	return nil
 }
 
-// arguments returns the command line that makes `run` do what was requested from `up`.
-func (r *request) arguments() []string {
-	args := []string{"run", "--name=" + r.name, "--shoot=" + r.shoot, "--sidecar=" + r.sidecar, "--sidecar-args=" + r.sidecarArgs}
-	args = append(args, "--driver="+r.driver, "--driver-args="+r.driverArgs)
-	return append(args, fmt.Sprintf("--keep-logs=%t", r.keepLogs), fmt.Sprintf("--gardener=%t", r.gardener), "--guests="+r.guests)
+// choose returns the program for the arguments.
+func choose(args []string) (program, error) {
+	switch {
+	case len(args) == 0:
+		return program{}, errors.New("no command given")
+	case args[0] == "scenario" && len(args) == 1:
+		return program{}, errors.New("scenario: no name given")
+	case args[0] == "scenario":
+		p, known := scenarios[args[1]]
+		if !known {
+			return program{}, fmt.Errorf("no scenario %q", args[1])
+		}
+		return p, nil
+	case slices.Contains([]string{"up", "down", "restart", "status", "run", "build"}, args[0]):
+		return manager, nil
+	default:
+		return program{}, fmt.Errorf("no command %q", args[0])
+	}
 }

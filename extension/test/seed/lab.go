@@ -14,6 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/compile"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
@@ -30,14 +32,14 @@ func build(ctx context.Context, into string, progress io.Writer) (programs, erro
 		admission: filepath.Join(into, "gardener-extension-admission-kubevirt"),
 	}
 
-	for _, target := range []struct{ name, module, output, pkg string }{
-		{"lab", root(), p.lab, "./test/lab"},
-		{"machine-controller", root(), p.driver, "./cmd/machine-controller"},
-		{"the extension and its admission", filepath.Join(root(), "extension"), into, "./cmd/..."},
+	for _, target := range []compile.Program{
+		{Name: "the lab", Output: p.lab, Packages: "./test/lab/manager"},
+		{Name: "machine-controller", Output: p.driver, Packages: "./cmd/machine-controller"},
+		{Name: "the extension and its admission", Module: "extension", Output: into, Packages: "./cmd/..."},
 	} {
-		fmt.Fprintln(progress, "building", target.name)
+		target.Root = root()
 
-		if err := run(ctx, progress, target.module, "go", "build", "-ldflags=-s -w", "-o", target.output, target.pkg); err != nil {
+		if err := compile.Build(ctx, progress, target); err != nil {
 			return programs{}, err
 		}
 	}
@@ -68,6 +70,13 @@ func run(ctx context.Context, output io.Writer, folder, program string, args ...
 	return nil
 }
 
+// reportStart reports that components start, until stop is called.
+func reportStart(progress io.Writer, components string) (stop func()) {
+	return screen.Report(progress, func(elapsed time.Duration) string {
+		return fmt.Sprintf("start %s, %s", components, screen.Clock(elapsed))
+	})
+}
+
 // labState is the part of the lab's state that this package uses (test/lab/state.go).
 type labState struct {
 	Ready                    bool   `json:"ready"`
@@ -89,9 +98,14 @@ type labState struct {
 	LogDir      string            `json:"logDir"`
 }
 
-// startLab starts a lab in the group, so that it ends with this process, and waits until it is ready.
-func startLab(ctx context.Context, group *process.Group, program, name string) (*labState, error) {
-	lab, err := group.Start(process.Spec{Name: "lab", Path: program, Args: []string{"run", "--gardener", "--name=" + name}})
+// startLab starts a lab in the seed's group, so that it ends with this process, and waits until it is ready.
+func (s *Seed) startLab(ctx context.Context, progress io.Writer) (*labState, error) {
+	defer reportStart(progress, "the lab")()
+
+	program := s.programs.lab
+	name := filepath.Base(s.Folder)
+
+	lab, err := s.group.Start(process.Spec{Name: "lab", Path: program, Args: []string{"run", "--gardener", "--name=" + name}})
 	if err != nil {
 		return nil, err
 	}

@@ -122,9 +122,7 @@ func (s *Seed) start(ctx context.Context, progress io.Writer) (err error) {
 		return err
 	}
 
-	fmt.Fprintln(progress, "starting the lab")
-
-	if s.state, err = startLab(ctx, s.group, s.programs.lab, filepath.Base(s.Folder)); err != nil {
+	if s.state, err = s.startLab(ctx, progress); err != nil {
 		return err
 	}
 
@@ -132,18 +130,19 @@ func (s *Seed) start(ctx context.Context, progress io.Writer) (err error) {
 		return err
 	}
 
+	components := "Gardener's components and the extension"
 	steps := []func(context.Context) error{
 		s.watch, s.applyKinds, s.applyMultus, s.applySnapshots, s.startResourceManagers, s.startExtension, s.startGarden, s.startAdmission, s.registerExtensions,
 	}
+
 	if s.withoutExtension {
+		components = "Gardener's components"
 		steps = []func(context.Context) error{
 			s.watch, s.applyKinds, s.applyMultus, s.applySnapshots, s.startResourceManagers, s.createGardenNamespace, s.startGarden, s.registerOtherExtensions,
 		}
-
-		fmt.Fprintln(progress, "starting Gardener's components")
-	} else {
-		fmt.Fprintln(progress, "starting Gardener's components and the extension")
 	}
+
+	defer reportStart(progress, components)()
 
 	for _, step := range steps {
 		if err := step(ctx); err != nil {

@@ -2,9 +2,13 @@ package screen
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"sync"
 )
+
+// reported is the begin of the lines of Report.
+var reported = regexp.MustCompile(`^(step|build|start) `)
 
 // Lines is an io.Writer that prints the output of a program line by line. Progress such as
 // "step 3/9 kube-apiserver, 2:10, about 14 min left" is drawn in place.
@@ -45,8 +49,8 @@ func (l *Lines) show(line string) {
 		l.hushed = true
 		return
 	}
-	if step, _, isStep := strings.Cut(line, ","); isStep && strings.HasPrefix(line, "step ") {
-		l.Screen.Progress("  "+line, step)
+	if operation, _, isProgress := strings.Cut(line, ","); isProgress && reported.MatchString(operation) {
+		l.Screen.Progress("  "+line, operation)
 		return
 	}
 	l.Screen.Line("  %s", line)

@@ -15,7 +15,7 @@ import (
 
 const (
 	tableEvery    = 2 * time.Second  // minimum interval if the output is not a terminal
-	progressEvery = 30 * time.Second // likewise, for progress with an unchanged key
+	progressEvery = 30 * time.Second // likewise, for tables and progress with an unchanged key
 )
 
 // Screen is the output of a demo. On a terminal it redraws the last lines in place. On any other
@@ -71,7 +71,7 @@ func (s *Screen) settleLocked() {
 }
 
 // Table draws a block of lines. The key is its relevant part: a block with an unchanged
-// key is not printed again.
+// key is rarely printed again.
 func (s *Screen) Table(block, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *Screen) Table(block, key string) {
 		s.draw(block)
 		return
 	}
-	if key == s.key {
+	if key == s.key && s.now().Sub(s.printed) < progressEvery {
 		return
 	}
 	s.pending = block

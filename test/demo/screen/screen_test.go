@@ -33,7 +33,7 @@ func TestLogGetsATableOnlyWhenSomethingChanged(t *testing.T) {
 	t.Parallel()
 	s, out, now := testScreen(0)
 	s.Table("first, age 1", "first")
-	*now = now.Add(time.Hour)
+	*now = now.Add(progressEvery - time.Second)
 	s.Table("first, age 2", "first")
 	require.Equal(t, "first, age 1\n", out.String(), "a changed age alone is not printed")
 	s.Table("second", "second")
@@ -42,6 +42,23 @@ func TestLogGetsATableOnlyWhenSomethingChanged(t *testing.T) {
 	require.Equal(t, "first, age 1\nsecond\n", out.String(), "changes are not printed too often")
 	s.Settle()
 	require.Equal(t, "first, age 1\nsecond\nthird\n", out.String(), "the last state is printed")
+}
+
+func TestTable_RepeatsInLog(t *testing.T) {
+	t.Parallel()
+	s, out, now := testScreen(0)
+	s.Table("first, age 1", "first")
+	*now = now.Add(progressEvery)
+	s.Table("first, age 2", "first")
+	require.Equal(t, "first, age 1\nfirst, age 2\n", out.String(), "a log shows within 30 s that the demo goes on")
+}
+
+func TestLines_DrawsReports(t *testing.T) {
+	t.Parallel()
+	s, out, _ := testScreen(80)
+	_, err := (&Lines{Screen: s}).Write([]byte("build demo, 0:00, none\nbuild demo, 0:10, some\nbuilding, not a report\n"))
+	require.NoError(t, err)
+	require.Equal(t, "  build demo, 0:00, none\n\x1b[1A\x1b[J  build demo, 0:10, some\n  building, not a report\n", out.String())
 }
 
 func TestLogGetsProgressThatIsNewOrOld(t *testing.T) {

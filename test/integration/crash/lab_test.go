@@ -35,7 +35,7 @@ func TestLabLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 
 	command := filepath.Join(t.TempDir(), "lab")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", command, "../../lab").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", command, "../../lab/manager").CombinedOutput()
 	require.NoError(t, err, string(out))
 
 	ends := map[string]func(t *testing.T, name string, state labState){

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
-)
 
-const reportEvery = 10 * time.Second
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
+)
 
 // reporter prints the progress of a build.
 type reporter struct {
@@ -23,42 +23,28 @@ type reporter struct {
 
 // begin prints a line at once and every ten seconds until stop is called.
 func (r reporter) begin(index int) (stop func()) {
-	begun := time.Now()
-	done := make(chan struct{})
-	ended := make(chan struct{})
-	fmt.Fprintln(r.out, r.line(index, 0))
-	go func() {
-		defer close(ended)
-		ticker := time.NewTicker(reportEvery)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-ticker.C:
-				fmt.Fprintln(r.out, r.line(index, time.Since(begun)))
-			}
-		}
-	}()
-	return func() { close(done); <-ended }
+	return screen.Report(r.out, func(elapsed time.Duration) string { return r.line(index, elapsed) })
 }
 
 func (r reporter) line(index int, elapsed time.Duration) string {
 	s := r.todo[index]
-	left := max(s.estimate-elapsed, reportEvery)
+	begin := fmt.Sprintf("step %d/%d %s, %s", s.number, r.total, s.name, screen.Clock(elapsed))
+	left := max(s.estimate-elapsed, 0)
 	for _, later := range r.todo[index+1:] {
 		left += later.estimate
 	}
-	return fmt.Sprintf("step %d/%d %s, %s, about %s left", s.number, r.total, s.name, clock(elapsed), roughly(left))
+	switch {
+	case elapsed <= s.estimate:
+		return fmt.Sprintf("%s, about %s left", begin, roughly(left))
+	case left > 0:
+		return fmt.Sprintf("%s, longer than expected, then about %s", begin, roughly(left))
+	default:
+		return begin + ", longer than expected"
+	}
 }
 
 func (r reporter) finish() {
-	fmt.Fprintf(r.out, "built %d of %d steps in %s\n", len(r.todo), r.total, clock(time.Since(r.started)))
-}
-
-func clock(d time.Duration) string {
-	seconds := int(d.Round(time.Second).Seconds())
-	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
+	fmt.Fprintf(r.out, "built %d of %d steps in %s\n", len(r.todo), r.total, screen.Clock(time.Since(r.started)))
 }
 
 func roughly(d time.Duration) string {

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
@@ -86,8 +87,11 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 		return nil, fmt.Errorf("prepare the lab's binaries: %w", err)
 	}
 	begin := time.Now()
-	fmt.Fprintf(o.Progress, "starting the control planes of the provider cluster, with KubeVirt %s and CDI %s, and of the control cluster: Kubernetes %s\n",
-		found.KubeVirtVersion, found.CDIVersion, found.KubernetesVersion)
+	stop := screen.Report(o.Progress, func(elapsed time.Duration) string {
+		return fmt.Sprintf("start the control planes of the provider cluster with KubeVirt %s and CDI %s and of the control cluster: Kubernetes %s, %s",
+			found.KubeVirtVersion, found.CDIVersion, found.KubernetesVersion, screen.Clock(elapsed))
+	})
+	defer stop()
 	f, err := newFolder(o.Dir)
 	if err != nil {
 		return nil, err

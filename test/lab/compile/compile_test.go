@@ -1,4 +1,4 @@
-package main
+package compile
 
 import (
 	"context"
@@ -9,25 +9,22 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
 )
 
-// TestInterruptedBuildLeavesNothing interrupts the go command while it
+// TestBuild_LeavesNothingWhenInterrupted interrupts the go command while it
 // compiles the standard library.
-func TestInterruptedBuildLeavesNothing(t *testing.T) { //nolint:paralleltest // sets environment variables
+func TestBuild_LeavesNothingWhenInterrupted(t *testing.T) { //nolint:paralleltest // sets environment variables
 	root, temporary := t.TempDir(), t.TempDir()
-	work := filepath.Join(root, "bin", ".go-build")
+	work := filepath.Join(root, "bin", ".go-build-*")
 	t.Setenv("GOCACHE", t.TempDir()) // forces a compilation
 	t.Setenv("TMPDIR", temporary)
 	require.NoError(t, os.WriteFile(filepath.Join(root, "go.mod"), []byte("module x\n"), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(root, "main.go"), []byte("package main\n\nimport _ \"net/http\"\n\nfunc main() {}\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "main.go"), []byte("package compile\n\nimport _ \"net/http\"\n\nfunc main() {}\n"), 0o600))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	built := make(chan error, 1)
 	go func() {
-		d := &demo{out: screen.New(io.Discard), root: root}
-		built <- d.build(ctx, ".")
+		built <- Build(ctx, io.Discard, Program{Name: "x", Root: root, Packages: ".", Output: "bin/x"})
 	}()
 	folders := func() []string {
 		var all []string
@@ -44,5 +41,5 @@ func TestInterruptedBuildLeavesNothing(t *testing.T) { //nolint:paralleltest // 
 	left, err := os.ReadDir(temporary)
 	require.NoError(t, err)
 	require.Empty(t, left)
-	require.NoDirExists(t, work)
+	require.Empty(t, folders())
 }

@@ -1,0 +1,169 @@
+// Command manager runs an interactive lab: real control planes with a simulated data plane.
+//
+// The command lab (test/lab) builds it and becomes it; the demos run it. The tests use package environment directly. It keeps a
+// lab running in the background and describes it; everything else is in package environment.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
+)
+
+const usage = "usage: go run ./test/lab up|down|restart|status|run|build [flags]\n\nflags:\n"
+
+func main() {
+	// A second ctrl-C ends the program at once; the kernel and the reaper then clean up.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	// The reader of the output may be gone; that must not prevent an orderly stop of the lab.
+	signal.Ignore(syscall.SIGPIPE)
+	err := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errNotRunning):
+		os.Exit(1)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "lab:", err)
+		os.Exit(1)
+	}
+}
+
+// request holds the command line options.
+type request struct {
+	name        string
+	shoot       string
+	sidecar     string
+	sidecarArgs string
+	driver      string
+	driverArgs  string
+	output      string
+	keepLogs    bool
+	gardener    bool
+	guests      string
+}
+
+// realGuests is the value of --guests for guests that boot.
+const realGuests = "real"
+
+func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var r request
+	flags := flag.NewFlagSet("lab", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	r.define(flags)
+	flags.Usage = func() { fmt.Fprint(stderr, usage); flags.PrintDefaults() }
+	if len(args) == 0 {
+		flags.Usage()
+		return errors.New("no command given")
+	}
+	if slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0]) {
+		flags.Usage()
+		return nil
+	}
+	if err := flags.Parse(args[1:]); err != nil {
+		return fmt.Errorf("read flags: %w", err)
+	}
+	if err := r.check(flags.Args()); err != nil {
+		return err
+	}
+	switch args[0] {
+	case "up":
+		return up(ctx, r, stdout)
+	case "down":
+		return down(ctx, r, stdout)
+	case "restart":
+		return restart(ctx, r, stdout)
+	case "status":
+		return status(r, stdout)
+	case "run":
+		return run(ctx, r, stdout)
+	case "build":
+		return build(ctx, r, stdout)
+	}
+	flags.Usage()
+	return fmt.Errorf("no command %q", args[0])
+}
+
+// define defines the flags of all commands.
+func (r *request) define(flags *flag.FlagSet) {
+	flags.StringVar(&r.name, "name", "default", "which lab; several can run at once")
+	flags.StringVar(&r.shoot, "shoot", "", "add a shoot of this name, with machine-controller-manager (up, run)")
+	flags.StringVar(&r.sidecar, "sidecar", "", "machine-controller binary to run for the shoot (up, run)")
+	flags.StringVar(&r.sidecarArgs, "sidecar-args", "", "more arguments for the sidecar, separated by spaces (up, run)")
+	flags.StringVar(&r.driver, "driver", "", "mcm-kubevirt binary that runs the driver over gRPC, for the sidecar (up, run)")
+	flags.StringVar(&r.driverArgs, "driver-args", "", "more arguments for the driver, separated by spaces (up, run)")
+	flags.BoolVar(&r.gardener, "gardener", false, "for the Gardener extension: a separate target cluster, and gardener-resource-manager (up, run, build)")
+	flags.StringVar(&r.guests, "guests", "simulated", "simulated, or real: virtual machines with the annotation sim.lab/guest: real boot in QEMU (up, run, build)")
+	flags.BoolVar(&r.keepLogs, "keep-logs", false, "leave the logs behind when the lab stops (up, run)")
+	flags.StringVar(&r.output, "o", "", "json: print the state for programs (status)")
+}
+
+func build(ctx context.Context, r request, stdout io.Writer) error {
+	return environment.Prepare(ctx, environment.Options{Gardener: r.gardener, RealGuests: r.guests == realGuests, Progress: stdout})
+}
+
+func (r *request) check(rest []string) error {
+	switch {
+	case len(rest) > 0:
+		return fmt.Errorf("unexpected argument %q", rest[0])
+	case r.name == "" || strings.ContainsAny(r.name, "/\\. "):
+		return fmt.Errorf("--name %q: want a name that can be part of a file's", r.name)
+	case r.sidecar != "" && r.shoot == "":
+		return errors.New("--sidecar needs --shoot")
+	case r.driver != "" && r.sidecar == "":
+		return errors.New("--driver needs --sidecar")
+	}
+	return errors.Join(r.checkGuests(), r.findPrograms())
+}
+
+func (r *request) checkGuests() error {
+	switch {
+	case r.guests != "simulated" && r.guests != realGuests:
+		return fmt.Errorf("--guests=%s: want simulated or real", r.guests)
+	case r.guests == realGuests && r.gardener:
+		return errors.New("--guests=real cannot be combined with --gardener")
+	}
+	return nil
+}
+
+// findPrograms makes the paths of programs absolute.
+func (r *request) findPrograms() (err error) {
+	if r.sidecar, err = program(r.sidecar); err != nil {
+		return fmt.Errorf("--sidecar: %w", err)
+	}
+	if r.driver, err = program(r.driver); err != nil {
+		return fmt.Errorf("--driver: %w", err)
+	}
+	return nil
+}
+
+// program returns the absolute path of a program, or "" if path is empty.
+func program(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	found, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("find it: %w", err)
+	}
+	_, err = os.Stat(found)
+	return found, err
+}
+
+// arguments returns the command line that makes `run` do what was requested from `up`.
+func (r *request) arguments() []string {
+	args := []string{"run", "--name=" + r.name, "--shoot=" + r.shoot, "--sidecar=" + r.sidecar, "--sidecar-args=" + r.sidecarArgs}
+	args = append(args, "--driver="+r.driver, "--driver-args="+r.driverArgs)
+	return append(args, fmt.Sprintf("--keep-logs=%t", r.keepLogs), fmt.Sprintf("--gardener=%t", r.gardener), "--guests="+r.guests)
+}
