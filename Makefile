@@ -148,7 +148,7 @@ test-unit: ## Run the unit tests.
 
 .PHONY: test-integration
 test-integration: ## Run the suites of the driver and the extension against real control planes (builds them the first time).
-	go run ./test/lab build --gardener
+	go run ./test/lab build --gardener --monitoring
 	@# At the same time, since both wait for much of it.
 	@$(MAKE) --no-print-directory --jobs=2 test-driver test-extension
 

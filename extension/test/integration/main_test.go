@@ -28,7 +28,7 @@ func run(m *testing.M) int {
 	defer stop()
 
 	var err error
-	if theSeed, err = seed.Start(ctx, os.Stderr); err != nil {
+	if theSeed, err = seed.Start(ctx, os.Stderr, seed.WithMonitoring()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 
 		return 1

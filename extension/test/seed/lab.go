@@ -23,7 +23,7 @@ import (
 type programs struct{ folder, lab, driver, extension, admission string }
 
 // build builds the programs into a folder.
-func build(ctx context.Context, into string, progress io.Writer) (programs, error) {
+func build(ctx context.Context, into string, monitoring bool, progress io.Writer) (programs, error) {
 	p := programs{
 		folder:    into,
 		lab:       filepath.Join(into, "lab"),
@@ -44,7 +44,7 @@ func build(ctx context.Context, into string, progress io.Writer) (programs, erro
 		}
 	}
 
-	return p, run(ctx, progress, root(), p.lab, "build", "--gardener")
+	return p, run(ctx, progress, root(), p.lab, "build", "--gardener", fmt.Sprintf("--monitoring=%t", monitoring))
 }
 
 // root is the folder of the repository.

@@ -9,8 +9,11 @@ import (
 	"os/exec"
 )
 
+// WithMonitoring builds the program that Evaluate needs.
+func WithMonitoring() Option { return func(s *Seed) { s.withMonitoring = true } }
+
 // Evaluate gives PrometheusRules and dashboards to the lab's program with Prometheus' parser and rules
-// (test/lab/modules/prometheus/cmd/promql), and returns its output.
+// (test/lab/modules/prometheus/cmd/promql), and returns its output. The seed must have been started WithMonitoring.
 func (s *Seed) Evaluate(ctx context.Context, objects []byte, args ...string) ([]byte, error) {
 	var complaint bytes.Buffer
 

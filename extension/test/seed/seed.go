@@ -62,6 +62,7 @@ type Seed struct {
 	gardenKubeconfig string
 
 	withoutExtension bool
+	withMonitoring   bool
 
 	// report receives the errors of the shoots' pods; reportsOnly is set if StopPods does not return them.
 	report      func(format string, args ...any)
@@ -118,7 +119,7 @@ func (s *Seed) abort(ctx context.Context, failed error) error {
 }
 
 func (s *Seed) start(ctx context.Context, progress io.Writer) (err error) {
-	if s.programs, err = build(ctx, s.Folder, progress); err != nil {
+	if s.programs, err = build(ctx, s.Folder, s.withMonitoring, progress); err != nil {
 		return err
 	}
 

@@ -72,7 +72,7 @@ func (s *Suite) start(ctx context.Context, progress io.Writer, options []Option)
 		return fmt.Errorf("build the commands: %w\n%s", err, out)
 	}
 
-	wanted := environment.Options{Progress: progress, Nodes: nodes(), SpendMemory: true}
+	wanted := environment.Options{Progress: progress, Nodes: nodes(), SpendMemory: true, Monitoring: true}
 	for _, option := range options {
 		option(&wanted)
 	}

@@ -29,7 +29,7 @@ type Binaries struct {
 	CDIAPIServer          string
 	CDIController         string
 	MCM                   string // machine-controller-manager
-	PromQL                string // validates alerts and dashboards, and evaluates alerts
+	PromQL                string // validates alerts and dashboards, and evaluates alerts; empty unless EnsurePromQL has built it
 
 	// GardenerResourceManager and GardenerAPIServer are empty unless EnsureGardener has built them.
 	GardenerResourceManager string
@@ -99,15 +99,7 @@ func EnsureKubeVirt(ctx context.Context, progress io.Writer, minor string) (*Bin
 func ensure(
 	ctx context.Context, progress io.Writer, minor func(component) string, optional ...func(l layout) []step,
 ) (*Binaries, error) {
-	modules, err := modulesDir()
-	if err != nil {
-		return nil, err
-	}
-	cache, err := CacheDir()
-	if err != nil {
-		return nil, err
-	}
-	l, err := newLayout(modules, cache, minor)
+	l, cache, err := currentLayout(minor)
 	if err != nil {
 		return nil, err
 	}
@@ -132,10 +124,39 @@ func ensure(
 	found.GardenerAPIServer = existing(l.targets["gardener"], gardenerAPIServer)
 	found.CSIDriver = existing(l.targets[csiDriver], csiDriver)
 	found.Sidecars = l.builtSidecars()
+	found.PromQL = existing(l.targets["prometheus"], "promql")
 	found.Kubelet = existing(l.targets["kubelet"], "kubelet")
 	found.Launcher = existing(l.targets["launcher"], "launcher")
 	found.Importer = existing(l.targets["importer"], "importer")
 	return found, nil
+}
+
+// EnsurePromQL returns the program with Prometheus' parser and rules, and first builds it if it is missing.
+func EnsurePromQL(ctx context.Context, progress io.Writer) (string, error) {
+	l, cache, err := currentLayout(component.chosen)
+	if err != nil {
+		return "", err
+	}
+	s := l.promQL()
+	if !s.done() {
+		if err := build(ctx, cache, []step{s}, progress); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join(s.target, s.outputs[0]), nil
+}
+
+// currentLayout returns the layout of this repository in the user's cache folder, for minor versions of the components.
+func currentLayout(minor func(component) string) (l layout, cache string, err error) {
+	modules, err := modulesDir()
+	if err != nil {
+		return layout{}, "", err
+	}
+	if cache, err = CacheDir(); err != nil {
+		return layout{}, "", err
+	}
+	l, err = newLayout(modules, cache, minor)
+	return l, cache, err
 }
 
 // existing returns the path of an optional file of a set, or "" if it has not been built.

@@ -97,7 +97,7 @@ func hashModule(module fs.FS) (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:12], nil
 }
 
-// steps returns all build steps in order, with durations measured on two cores with empty caches.
+// steps returns the build steps of every lab in order, with durations measured on two cores with empty caches.
 func (l layout) steps(a assets) []step {
 	s := func(name, set string, estimate time.Duration, produce func() ([]string, producer)) step {
 		outputs, p := produce()
@@ -134,7 +134,6 @@ func (l layout) steps(a assets) []step {
 			return []string{"machine-controller-manager", "crds"}, both(
 				compile(ldflags, mcmModule+"/cmd/machine-controller-manager"), copied(mcmModule, "kubernetes/crds"))
 		}),
-		s("Prometheus' parser and rules", "prometheus", 70*time.Second, one("promql", ldflags, "./cmd/promql")),
 	}
 	var wanted []step
 	for _, s := range all {
@@ -166,6 +165,19 @@ func (l layout) gardener() step {
 		outputs:  []string{resourceManager, gardenerAPIServer},
 		estimate: 400 * time.Second,
 		produce:  compile(ldflags, commands+resourceManager, commands+gardenerAPIServer),
+	}
+}
+
+// promQL returns the step that builds Prometheus' parser and rules.
+func (l layout) promQL() step {
+	return step{
+		number:   1,
+		name:     "Prometheus' parser and rules",
+		module:   l.modules["prometheus"],
+		target:   l.targets["prometheus"],
+		outputs:  []string{"promql"},
+		estimate: 70 * time.Second,
+		produce:  compile(ldflags, "./cmd/promql"),
 	}
 }
 
@@ -202,7 +214,6 @@ func (l layout) binaries(a assets) *Binaries {
 		CDIVersion:            l.versions[cdi.set],
 		MCM:                   file("mcm", "machine-controller-manager"),
 		MCMCRDs:               file("mcm", "crds"),
-		PromQL:                file("prometheus", "promql"),
 	}
 }
 

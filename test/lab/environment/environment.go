@@ -38,6 +38,8 @@ type Options struct {
 	SpendMemory bool
 	// Gardener builds Gardener's components too.
 	Gardener bool
+	// Monitoring builds the program that validates alerts and dashboards, too.
+	Monitoring bool
 	// RealGuests lets VirtualMachineInstances boot that have hypervisor.GuestAnnotation. It cannot be
 	// combined with SeparateTarget.
 	RealGuests bool
@@ -125,13 +127,16 @@ func Prepare(ctx context.Context, o Options) error {
 func prepare(ctx context.Context, o Options) (found *binaries.Binaries, image string, err error) {
 	switch {
 	case o.RealGuests:
-		return prepareGuests(ctx, o.Progress)
+		found, image, err = prepareGuests(ctx, o.Progress)
 	case o.Gardener:
 		found, err = binaries.EnsureGardener(ctx, o.Progress)
 	default:
 		found, err = binaries.Ensure(ctx, o.Progress)
 	}
-	return found, "", err
+	if err == nil && o.Monitoring {
+		found.PromQL, err = binaries.EnsurePromQL(ctx, o.Progress)
+	}
+	return found, image, err
 }
 
 func (l *Lab) start(ctx context.Context, o Options, image string) (err error) {

@@ -51,6 +51,7 @@ type request struct {
 	output      string
 	keepLogs    bool
 	gardener    bool
+	monitoring  bool
 	guests      string
 }
 
@@ -104,13 +105,19 @@ func (r *request) define(flags *flag.FlagSet) {
 	flags.StringVar(&r.driver, "driver", "", "mcm-kubevirt binary that runs the driver over gRPC, for the sidecar (up, run)")
 	flags.StringVar(&r.driverArgs, "driver-args", "", "more arguments for the driver, separated by spaces (up, run)")
 	flags.BoolVar(&r.gardener, "gardener", false, "for the Gardener extension: a separate target cluster, and gardener-resource-manager (up, run, build)")
+	flags.BoolVar(&r.monitoring, "monitoring", false, "for tests of alerts and dashboards: Prometheus' parser and rules (build)")
 	flags.StringVar(&r.guests, "guests", "simulated", "simulated, or real: virtual machines with the annotation sim.lab/guest: real boot in QEMU (up, run, build)")
 	flags.BoolVar(&r.keepLogs, "keep-logs", false, "leave the logs behind when the lab stops (up, run)")
 	flags.StringVar(&r.output, "o", "", "json: print the state for programs (status)")
 }
 
 func build(ctx context.Context, r request, stdout io.Writer) error {
-	return environment.Prepare(ctx, environment.Options{Gardener: r.gardener, RealGuests: r.guests == realGuests, Progress: stdout})
+	return environment.Prepare(ctx, environment.Options{
+		Gardener:   r.gardener,
+		Monitoring: r.monitoring,
+		RealGuests: r.guests == realGuests,
+		Progress:   stdout,
+	})
 }
 
 func (r *request) check(rest []string) error {
