@@ -15,7 +15,7 @@ import (
 
 const (
 	tableEvery    = 2 * time.Second  // minimum interval if the output is not a terminal
-	progressEvery = 30 * time.Second // likewise, for tables and progress with an unchanged key
+	progressEvery = 25 * time.Second // likewise, if the key is unchanged; with a report every 10 s, a line comes every 30 s
 )
 
 // Screen is the output of a demo. On a terminal it redraws the last lines in place. On any other
