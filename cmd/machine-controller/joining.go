@@ -89,15 +89,15 @@ func (j *joining) OnUpdate(before, now any) {
 
 	switch status := machine.Status.CurrentStatus; status.Phase {
 	case machinev1alpha1.MachinePending:
-		j.phases.SetWaiting(machine.UID, records.Joined, status.LastUpdateTime.Time)
+		j.phases.SetWaiting(records.Key(machine.UID), records.Joined, status.LastUpdateTime.Time)
 	case machinev1alpha1.MachineRunning:
 		if old, ok := before.(*machinev1alpha1.Machine); ok && old.UID == machine.UID && old.Status.CurrentStatus.Phase == machinev1alpha1.MachinePending {
-			j.phases.Done(machine.UID, map[records.Phase]time.Duration{
+			j.phases.Done(records.Key(machine.UID), map[records.Phase]time.Duration{
 				records.Joined: status.LastUpdateTime.Sub(old.Status.CurrentStatus.LastUpdateTime.Time),
 			})
 		}
 	default:
-		j.phases.Forget(machine.UID)
+		j.phases.Forget(records.Key(machine.UID))
 	}
 }
 
@@ -108,6 +108,6 @@ func (j *joining) OnDelete(object any) {
 	}
 
 	if machine, ok := object.(*machinev1alpha1.Machine); ok {
-		j.phases.Forget(machine.UID)
+		j.phases.Forget(records.Key(machine.UID))
 	}
 }

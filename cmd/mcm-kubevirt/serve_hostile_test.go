@@ -42,7 +42,7 @@ const (
 func TestHostileServe(t *testing.T) {
 	t.Parallel()
 
-	for _, name := range []string{"SmallBodies", "LargestName", "LongUID", "LongToken", "Texts", "EndlessBody", "EndlessLists", "ShortWatch"} {
+	for _, name := range []string{"SmallBodies", "LargestName", "LongUID", "NewUIDs", "LongToken", "Texts", "EndlessBody", "EndlessLists", "ShortWatch"} {
 		answer := hostile.Answers()[name]
 
 		t.Run(name, func(t *testing.T) {

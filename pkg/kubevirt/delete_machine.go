@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/records"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -45,7 +46,7 @@ func (p *MachinePlugin) DeleteMachine(
 	}
 
 	p.notifyObservers(req.MachineClass, secret)
-	p.phases.Forget(req.Machine.UID)
+	p.phases.Forget(records.Key(req.Machine.UID))
 
 	if err := p.spi.DeleteMachine(ctx, in); err != nil {
 		return movedResponse(err), err

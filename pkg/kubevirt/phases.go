@@ -21,12 +21,12 @@ func (p *MachinePlugin) measure(machine *v1alpha1.Machine, observed *spi.Machine
 
 	switch {
 	case machine.DeletionTimestamp != nil:
-		p.phases.Forget(machine.UID)
+		p.phases.Forget(records.Key(machine.UID))
 	case errors.Is(err, spi.ErrNotFound):
-		p.phases.SetWaiting(machine.UID, records.Accepted, machine.CreationTimestamp.Time)
+		p.phases.SetWaiting(records.Key(machine.UID), records.Accepted, machine.CreationTimestamp.Time)
 	case errors.Is(err, spi.ErrUninitialized) && observed != nil:
 		phase, since := nextPhase(observed.Reached)
-		p.phases.SetWaiting(machine.UID, phase, since)
+		p.phases.SetWaiting(records.Key(machine.UID), phase, since)
 	case err == nil && observed != nil:
 		p.finishPhases(machine, observed.Reached)
 	}
@@ -37,9 +37,9 @@ func (p *MachinePlugin) measure(machine *v1alpha1.Machine, observed *spi.Machine
 func (p *MachinePlugin) finishPhases(machine *v1alpha1.Machine, reached spi.Reached) {
 	switch machine.Status.CurrentStatus.Phase {
 	case "", v1alpha1.MachineCrashLoopBackOff:
-		p.phases.Done(machine.UID, phaseDurations(machine, reached))
+		p.phases.Done(records.Key(machine.UID), phaseDurations(machine, reached))
 	default:
-		p.phases.Forget(machine.UID)
+		p.phases.Forget(records.Key(machine.UID))
 	}
 }
 

@@ -22,7 +22,7 @@ type machineRecord struct {
 // machine-controller-manager sends them for orphans, which have no Machine.
 func (p *MachinePlugin) remember(machine *v1alpha1.Machine, use func(*machineRecord)) {
 	if machine != nil && machine.UID != "" {
-		p.records.Use(machine.UID, use)
+		p.records.Use(records.Key(machine.UID), use)
 	}
 }
 

@@ -3,7 +3,8 @@ package providercluster
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/records"
 )
 
 const (
@@ -17,38 +18,40 @@ const (
 	loopRetention = time.Minute
 )
 
-// enterLoop adds a machine to the creation loop of its provider namespace, or keeps it there. The loop
-// has the machines between creation and scheduling. It returns false if the loop is full.
-func (m *Machines) enterLoop(machine types.UID, namespace string) bool {
-	var (
-		now     = m.options.Clock.Now()
-		inLoop  = func(r *record) bool { return r.polledIn == namespace && now.Sub(r.polledAt) <= loopRetention }
-		entered bool
-		count   int
-	)
+// creationLoop has the machines of one provider namespace between creation and scheduling, by name,
+// with the time of their last call.
+type creationLoop map[string]time.Time
 
-	m.records.Use(machine, func(r *record) {
-		entered = !inLoop(r)
-		r.polledIn = namespace
-		r.polledAt = now
-	})
+// enterLoop adds a machine to the creation loop of its provider namespace, or keeps it there. It
+// returns false if the loop is full.
+func (m *Machines) enterLoop(c *providerapi.Clients, machine string) (entered bool) {
+	now := m.options.Clock.Now()
 
-	m.records.Each(func(r *record) {
-		if inLoop(r) {
-			count++
+	m.loops.Use(loopKey(c), func(loop *creationLoop) {
+		if *loop == nil {
+			*loop = creationLoop{}
+		}
+
+		for name, polled := range *loop {
+			if now.Sub(polled) > loopRetention {
+				delete(*loop, name)
+			}
+		}
+
+		_, entered = (*loop)[machine]
+		entered = entered || len(*loop) < maxInLoop
+
+		if entered {
+			(*loop)[machine] = now
 		}
 	})
 
-	if entered && count > maxInLoop {
-		m.leaveLoop(machine)
-
-		return false
-	}
-
-	return true
+	return entered
 }
 
 // leaveLoop removes a machine from its loop.
-func (m *Machines) leaveLoop(machine types.UID) {
-	m.records.Peek(machine, func(r *record) { r.polledIn = "" })
+func (m *Machines) leaveLoop(c *providerapi.Clients, machine string) {
+	m.loops.Peek(loopKey(c), func(loop *creationLoop) { delete(*loop, machine) })
 }
+
+func loopKey(c *providerapi.Clients) records.Key { return records.Key(c.Server + "/" + c.Namespace) }

@@ -55,6 +55,8 @@ func (m *Machines) investigate(ctx context.Context, c *providerapi.Clients, in *
 type evidence struct {
 	diagnose.Evidence
 
+	// key identifies the record of the VirtualMachine.
+	key machineKey
 	// missing is the name of the source claim of a volume in the machine's namespace, if no DataVolume
 	// of that name exists. It is related evidence, too.
 	missing string
@@ -68,6 +70,7 @@ type evidence struct {
 func (e *evidence) setRelated(related evidence) {
 	related.VirtualMachine = e.VirtualMachine
 	related.Instance = e.Instance
+	related.key = e.key
 	*e = related
 }
 
@@ -85,7 +88,7 @@ func (e *evidence) setInstance(instance *kubevirtv1.VirtualMachineInstance) {
 func (m *Machines) recall(seen *evidence, interval time.Duration) (due bool) {
 	now := m.options.Clock.Now()
 
-	m.records.Use(seen.VirtualMachine.UID, func(r *record) {
+	m.use(seen.key, func(r *record) {
 		if due = now.Sub(r.related.readAt) >= interval; due {
 			r.related.readAt = now
 		}
@@ -107,7 +110,7 @@ func (m *Machines) keep(seen *evidence, related evidence) {
 		memory = 0
 	}
 
-	m.records.Use(seen.VirtualMachine.UID, func(r *record) {
+	m.use(seen.key, func(r *record) {
 		related.readAt = r.related.readAt
 		r.related = related
 		r.memory = memory
@@ -116,11 +119,7 @@ func (m *Machines) keep(seen *evidence, related evidence) {
 
 	seen.setRelated(related)
 
-	var total int64
-
-	m.records.Each(func(r *record) { total += r.memory })
-
-	if total > maxAllRelatedMemory {
+	if m.records.Weight() > maxAllRelatedMemory {
 		m.records.Each((*record).dropRelated)
 	}
 }

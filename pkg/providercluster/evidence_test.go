@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -23,6 +22,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/diagnose"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/records"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
 )
@@ -263,8 +263,8 @@ func TestRecall(t *testing.T) {
 
 	clock := clocktesting.NewFakeClock(time.Now())
 	m := NewMachines(nil, nil, Options{Clock: clock})
-	seenOf := func(uid types.UID) *evidence {
-		return &evidence{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{UID: uid}}}}
+	seenOf := func(name string) *evidence {
+		return &evidence{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}}, key: machineKey{name: records.Key(name)}}
 	}
 
 	require.True(t, m.recall(seenOf("m"), time.Minute))
@@ -299,25 +299,25 @@ func TestReport_Initialized(t *testing.T) {
 	t.Parallel()
 
 	m := NewMachines(nil, nil, Options{Clock: clocktesting.NewFakeClock(time.Now())})
-	seen := &evidence{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{UID: "m"}}}}
+	seen := &evidence{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}}, key: machineKey{name: "m", uid: "u"}}
 	m.keep(seen, evidence{missing: "claim"})
 
 	failure := &spi.Error{Kind: spi.ErrUnavailable, Reason: "NodeDown"}
 	require.ErrorIs(t, m.report(&spi.ObserveMachineInput{}, seen, verdict{failure: failure}), failure)
 	require.Equal(t, "NodeDown", m.reported(seen))
-	m.records.Peek("m", func(r *record) { require.Equal(t, "claim", r.related.missing) })
+	m.peek(seen.key, func(r *record) { require.Equal(t, "claim", r.related.missing) })
 
 	require.NoError(t, m.report(&spi.ObserveMachineInput{}, seen, verdict{initialized: true}))
 	require.Empty(t, m.reported(seen))
-	m.records.Peek("m", func(r *record) { require.Equal(t, record{}, *r) })
+	m.peek(seen.key, func(r *record) { require.Equal(t, record{uid: "u"}, *r) })
 }
 
 func TestKeep_Bounds(t *testing.T) {
 	t.Parallel()
 
 	m := NewMachines(nil, nil, Options{Clock: clocktesting.NewFakeClock(time.Now())})
-	keep := func(uid string, size int) *evidence {
-		seen := &evidence{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}}}
+	keep := func(name string, size int) *evidence {
+		seen := &evidence{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}}, key: machineKey{name: records.Key(name)}}
 		m.keep(seen, evidence{missing: strings.Repeat("x", size)})
 
 		return seen

@@ -48,12 +48,12 @@ func (m *Machines) statusOf(
 	machine.Reached = reachedBy(vm, instance)
 
 	if initialized(instance, m.options.NeedAddress) {
-		m.leaveLoop(vm.UID)
+		m.leaveLoop(c, vm.Name)
 
 		return machine, nil
 	}
 
-	if !m.enterLoop(vm.UID, c.Server+"/"+c.Namespace) && diagnose.Machine(vm, instance) == nil {
+	if !m.enterLoop(c, vm.Name) && diagnose.Machine(vm, instance) == nil {
 		return machine, nil
 	}
 

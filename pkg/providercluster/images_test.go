@@ -49,7 +49,7 @@ func TestRepairImage_RefusedClaim(t *testing.T) {
 			})
 
 			m := NewMachines(nil, images.NewManager(clock.RealClock{}, time.Hour), Options{OrphanPeriod: time.Hour})
-			state := &evidence{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{UID: "m"}}}}
+			state := &evidence{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}}, key: machineKey{name: "m"}}
 			m.records.Use("m", func(r *record) { r.reported = tc.reported })
 
 			require.NoError(t, m.judgeImage(t.Context(), &providerapi.Clients{Server: "s", Namespace: "ns", CDI: cdi}, state, image, image))

@@ -33,7 +33,7 @@ func (m *Machines) InitializeMachine(ctx context.Context, in *spi.ObserveMachine
 		return nil, err
 	}
 
-	seen := &evidence{Evidence: diagnose.Evidence{VirtualMachine: vm, Instance: instance}}
+	seen := &evidence{Evidence: diagnose.Evidence{VirtualMachine: vm, Instance: instance}, key: keyOf(c, vm.Name, vm.UID)}
 	m.investigate(ctx, c, in, seen)
 
 	if err := m.repairImage(ctx, c, in, seen); err != nil {
@@ -133,7 +133,7 @@ func (e *evidence) live() *diagnose.Evidence {
 
 // reported returns the reason of the last failure that was reported; empty if there was none.
 func (m *Machines) reported(seen *evidence) (reason string) {
-	m.records.Peek(seen.VirtualMachine.UID, func(r *record) { reason = r.reported })
+	m.peek(seen.key, func(r *record) { reason = r.reported })
 
 	return reason
 }
@@ -145,7 +145,7 @@ func (m *Machines) report(in *spi.ObserveMachineInput, seen *evidence, v verdict
 		reason = v.failure.Reason
 	}
 
-	m.records.Use(seen.VirtualMachine.UID, func(r *record) {
+	m.use(seen.key, func(r *record) {
 		r.reported = reason
 
 		if v.initialized {

@@ -50,7 +50,7 @@ func (m *Machines) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 		machine := newMachine(vm.name)
 		machine.Address = addressOf(c, in.Identity, vm.uid)
 		machines = append(machines, *machine)
-		m.recordListing(caller.Of(ctx), vm.uid)
+		m.recordListing(caller.Of(ctx), keyOf(c, vm.name, vm.uid))
 	}
 
 	m.images.MachinesListed(ctx, c, class)

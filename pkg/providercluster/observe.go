@@ -35,7 +35,7 @@ func (m *Machines) getOwned(ctx context.Context, in *spi.ObserveMachineInput) (*
 		return nil, nil, spi.Errorf(spi.ErrNotFound, "VirtualMachine %s", c.Path(in.Name))
 	}
 
-	m.endSightings(vm.UID)
+	m.endSightings(keyOf(c, vm.Name, vm.UID))
 
 	return c, vm, nil
 }

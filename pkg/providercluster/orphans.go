@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/caller"
@@ -13,7 +12,7 @@ import (
 )
 
 // maxSighters bounds the processes whose sightings of one VirtualMachine are remembered.
-const maxSighters = 100
+const maxSighters = 10
 
 // sightings is an uninterrupted sequence of calls in which a process reported a VirtualMachine as an
 // orphan. It is deliberately in memory, and per process: a machine controller that restarts with an
@@ -28,10 +27,10 @@ type sightings struct {
 
 // recordSighting records a sighting, and returns how long ago the caller's uninterrupted sequence of
 // sightings began. Sightings with a longer interval than their retention are unrelated.
-func (m *Machines) recordSighting(by caller.ID, uid types.UID) (lasted time.Duration) {
+func (m *Machines) recordSighting(by caller.ID, key machineKey) (lasted time.Duration) {
 	now := m.options.Clock.Now()
 
-	m.records.Use(uid, func(r *record) {
+	m.use(key, func(r *record) {
 		seen, known := r.sightings[by]
 		if !known || now.Sub(seen.last) > m.sightingRetention {
 			seen = sightings{first: now}
@@ -51,8 +50,8 @@ func (m *Machines) recordSighting(by caller.ID, uid types.UID) (lasted time.Dura
 
 // recordListing records that a process has listed a VirtualMachine. One that it has not reported as an
 // orphan since its previous list has a Machine: its sequence of sightings ends.
-func (m *Machines) recordListing(by caller.ID, uid types.UID) {
-	m.records.Peek(uid, func(r *record) {
+func (m *Machines) recordListing(by caller.ID, key machineKey) {
+	m.peek(key, func(r *record) {
 		seen, known := r.sightings[by]
 
 		switch {
@@ -67,8 +66,8 @@ func (m *Machines) recordListing(by caller.ID, uid types.UID) {
 }
 
 // endSightings ends all sequences of sightings of a VirtualMachine that has a Machine.
-func (m *Machines) endSightings(uid types.UID) {
-	m.records.Peek(uid, func(r *record) { r.sightings = nil })
+func (m *Machines) endSightings(key machineKey) {
+	m.peek(key, func(r *record) { r.sightings = nil })
 }
 
 // checkOrphan returns nil if the VirtualMachine may be deleted as an orphan: the calling process
@@ -81,7 +80,7 @@ func (m *Machines) checkOrphan(ctx context.Context, c *providerapi.Clients, vm *
 			"delete the VirtualMachine, or let the client identify its process")
 	}
 
-	left := m.options.OrphanGracePeriod - m.recordSighting(by, vm.UID)
+	left := m.options.OrphanGracePeriod - m.recordSighting(by, keyOf(c, vm.Name, vm.UID))
 	if left <= 0 {
 		return nil
 	}

@@ -15,6 +15,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
+// orphan is the key of a VirtualMachine without a Machine.
+var orphan = machineKey{name: "server/ns/m", uid: "u"}
+
 // TestRecordSighting runs machine-controller-manager's passes, half an hour apart: it lists the
 // machines, and has those deleted that it does not know.
 func TestRecordSighting(t *testing.T) {
@@ -38,12 +41,12 @@ func TestRecordSighting(t *testing.T) {
 
 			var row time.Duration
 
-			for _, orphan := range tc.passes {
-				m.recordListing(caller.ThisProcess, "u")
+			for _, reported := range tc.passes {
+				m.recordListing(caller.ThisProcess, orphan)
 				clock.Step(time.Second)
 
-				if orphan {
-					row = m.recordSighting(caller.ThisProcess, "u")
+				if reported {
+					row = m.recordSighting(caller.ThisProcess, orphan)
 				}
 
 				clock.Step(30*time.Minute - time.Second)
@@ -72,7 +75,7 @@ func TestCheckOrphan_RestartedCaller(t *testing.T) {
 	}
 
 	require.NoError(t, asked("third"), "it has known for long")
-	p.endSightings("u")
+	p.endSightings(keyOf(c, vm.Name, vm.UID))
 	require.ErrorIs(t, asked("second"), spi.ErrConflict, "it has a Machine")
 }
 
@@ -84,19 +87,19 @@ func TestRecordListing_OtherCallers(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	m := NewMachines(nil, nil, Options{Clock: clock, OrphanGracePeriod: time.Hour})
 
-	require.Zero(t, m.recordSighting("first", "u"))
+	require.Zero(t, m.recordSighting("first", orphan))
 
 	for _, by := range []caller.ID{"first", "second", "second", caller.Unknown, caller.Unknown} {
 		clock.Step(time.Minute)
-		m.recordListing(by, "u")
+		m.recordListing(by, orphan)
 	}
 
-	require.Equal(t, 5*time.Minute, m.recordSighting("first", "u"))
+	require.Equal(t, 5*time.Minute, m.recordSighting("first", orphan))
 	clock.Step(time.Minute)
-	m.recordListing("first", "u")
+	m.recordListing("first", orphan)
 	clock.Step(time.Minute)
-	m.recordListing("first", "u")
-	require.Zero(t, m.recordSighting("first", "u"))
+	m.recordListing("first", orphan)
+	require.Zero(t, m.recordSighting("first", orphan))
 }
 
 // TestRecordSighting_Expiry has a sighting long after the last one.
@@ -106,12 +109,12 @@ func TestRecordSighting_Expiry(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	m := NewMachines(nil, nil, Options{Clock: clock, OrphanGracePeriod: 10 * time.Minute})
 
-	require.Zero(t, m.recordSighting("first", "u"))
+	require.Zero(t, m.recordSighting("first", orphan))
 	clock.Step(10 * time.Minute)
-	require.Equal(t, 10*time.Minute, m.recordSighting("first", "u"))
+	require.Equal(t, 10*time.Minute, m.recordSighting("first", orphan))
 	clock.Step(10*time.Minute + time.Second)
-	require.Zero(t, m.recordSighting("second", "u"), "the record itself is still in use")
-	require.Zero(t, m.recordSighting("first", "u"))
+	require.Zero(t, m.recordSighting("second", orphan), "the record itself is still in use")
+	require.Zero(t, m.recordSighting("first", orphan))
 }
 
 // TestRecordSighting_Bound has more processes than are remembered. Their sequences begin again.
@@ -122,12 +125,12 @@ func TestRecordSighting_Bound(t *testing.T) {
 	m := NewMachines(nil, nil, Options{Clock: clock, OrphanGracePeriod: time.Hour})
 
 	for i := range maxSighters {
-		require.Zero(t, m.recordSighting(caller.ID(fmt.Sprint("process", i)), "u"))
+		require.Zero(t, m.recordSighting(caller.ID(fmt.Sprint("process", i)), orphan))
 	}
 
 	clock.Step(time.Minute)
-	require.Equal(t, time.Minute, m.recordSighting("process0", "u"))
-	require.Zero(t, m.recordSighting("another", "u"))
-	require.Zero(t, m.recordSighting("process0", "u"))
-	m.records.Peek("u", func(r *record) { require.Len(t, r.sightings, 2) })
+	require.Equal(t, time.Minute, m.recordSighting("process0", orphan))
+	require.Zero(t, m.recordSighting("another", orphan))
+	require.Zero(t, m.recordSighting("process0", orphan))
+	m.peek(orphan, func(r *record) { require.Len(t, r.sightings, 2) })
 }

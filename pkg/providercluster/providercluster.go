@@ -58,6 +58,8 @@ type Machines struct {
 	periods diagnose.GracePeriods
 	waiters chan struct{}
 	records *records.Store[record]
+	// loops are the creation loops of the provider namespaces.
+	loops *records.Store[creationLoop]
 	// sightingRetention is how long a sighting of an orphan is remembered: until the search after the
 	// next one.
 	sightingRetention time.Duration
@@ -74,12 +76,14 @@ func NewMachines(clients *providerapi.Cache, manager *images.Manager, options Op
 	sightingRetention := options.OrphanGracePeriod + 2*options.OrphanPeriod
 
 	return &Machines{
-		options:           options,
-		clients:           clients,
-		images:            manager,
-		periods:           diagnose.GracePeriodsOf(options.UnschedulableGrace),
-		waiters:           make(chan struct{}, max(1, options.Workers/2)),
-		records:           records.NewStore[record](options.Clock, max(records.Retention, sightingRetention)),
+		options: options,
+		clients: clients,
+		images:  manager,
+		periods: diagnose.GracePeriodsOf(options.UnschedulableGrace),
+		waiters: make(chan struct{}, max(1, options.Workers/2)),
+		records: records.NewWeighedStore(options.Clock, max(records.Retention, sightingRetention),
+			func(r *record) int64 { return r.memory }),
+		loops:             records.NewStore[creationLoop](options.Clock, loopRetention),
 		sightingRetention: sightingRetention,
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Phase is one phase of a machine's creation, named after its result.
@@ -56,7 +55,7 @@ func NewPhases[R any](store *Store[R], field func(*R) *Progress, list ...Phase) 
 }
 
 // SetWaiting reports that a machine has been in a phase since the given time, until its record expires.
-func (p *Phases[R]) SetWaiting(machine types.UID, in Phase, since time.Time) {
+func (p *Phases[R]) SetWaiting(machine Key, in Phase, since time.Time) {
 	p.store.Use(machine, func(r *R) {
 		progress := p.field(r)
 		progress.waitsIn = in
@@ -66,7 +65,7 @@ func (p *Phases[R]) SetWaiting(machine types.UID, in Phase, since time.Time) {
 
 // Done reports that a machine has completed its phases, with the durations that are known. Further
 // calls change nothing.
-func (p *Phases[R]) Done(machine types.UID, took map[Phase]time.Duration) {
+func (p *Phases[R]) Done(machine Key, took map[Phase]time.Duration) {
 	p.store.Use(machine, func(r *R) {
 		progress := p.field(r)
 		progress.waitsIn = ""
@@ -85,7 +84,7 @@ func (p *Phases[R]) Done(machine types.UID, took map[Phase]time.Duration) {
 }
 
 // Forget reports that a machine no longer waits, although it has not completed its phases.
-func (p *Phases[R]) Forget(machine types.UID) {
+func (p *Phases[R]) Forget(machine Key) {
 	p.store.Peek(machine, func(r *R) { p.field(r).waitsIn = "" })
 }
 

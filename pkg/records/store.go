@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 )
 
@@ -19,51 +18,64 @@ const (
 	// some minutes.
 	Retention = 25 * time.Minute
 	// maxRecords bounds the records of a store; the least recently used ones are dropped. A server may
-	// return a machine with another UID each time.
-	maxRecords = 100_000
+	// list any number of machines.
+	maxRecords = 50_000
 )
 
-// Store has a record for each machine, by the UID of its Machine or VirtualMachine. It is safe for
-// concurrent use. The functions that it calls must not call it.
+// Key identifies a record: by the UID of a Machine, or by the server, namespace and name of a
+// VirtualMachine. A provider cluster must not be able to choose it freely.
+type Key string
+
+// Store has a record for each key. It is safe for concurrent use, and the duration of all functions
+// except Each is independent of the number of records. The functions that it calls must not call it.
 type Store[R any] struct {
 	clock     clock.PassiveClock
 	retention time.Duration
+	weigh     func(*R) int64
 
 	mu      sync.Mutex
-	entries map[types.UID]*list.Element
+	entries map[Key]*list.Element
 	// byUse has the entries, beginning with the most recently used one.
 	byUse *list.List
+	// weight is the sum of the weights of all records.
+	weight int64
 }
 
 type entry[R any] struct {
-	machine types.UID
-	record  R
-	used    time.Time
+	key    Key
+	record R
+	used   time.Time
 }
 
 // NewStore returns an empty store. Most uses keep records for Retention.
 func NewStore[R any](c clock.PassiveClock, retention time.Duration) *Store[R] {
-	return &Store[R]{clock: c, retention: retention, entries: map[types.UID]*list.Element{}, byUse: list.New()}
+	return NewWeighedStore(c, retention, func(*R) int64 { return 0 })
 }
 
-// Use calls a function with the record of a machine, which it may change. A new record is zero.
-func (s *Store[R]) Use(machine types.UID, use func(*R)) {
+// NewWeighedStore returns an empty store that knows the weight of all its records. weigh returns the
+// weight of a record, such as its size in bytes.
+func NewWeighedStore[R any](c clock.PassiveClock, retention time.Duration, weigh func(*R) int64) *Store[R] {
+	return &Store[R]{clock: c, retention: retention, weigh: weigh, entries: map[Key]*list.Element{}, byUse: list.New()}
+}
+
+// Use calls a function with the record of a key, which it may change. A new record is zero.
+func (s *Store[R]) Use(key Key, use func(*R)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	now := s.removeExpired()
 
-	element := s.entries[machine]
+	element := s.entries[key]
 	if element == nil {
-		element = s.byUse.PushFront(&entry[R]{machine: machine})
-		s.entries[machine] = element
+		element = s.byUse.PushFront(&entry[R]{key: key})
+		s.entries[key] = element
 	}
 
 	s.byUse.MoveToFront(element)
 
 	e := entryOf[R](element)
 	e.used = now
-	use(&e.record)
+	s.change(&e.record, use)
 
 	if s.byUse.Len() > maxRecords {
 		s.remove(s.byUse.Back())
@@ -71,15 +83,25 @@ func (s *Store[R]) Use(machine types.UID, use func(*R)) {
 }
 
 // Peek is like Use, but does nothing without a record, and does not extend how long the record is kept.
-func (s *Store[R]) Peek(machine types.UID, use func(*R)) {
+func (s *Store[R]) Peek(key Key, use func(*R)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	s.removeExpired()
 
-	if element := s.entries[machine]; element != nil {
-		use(&entryOf[R](element).record)
+	if element := s.entries[key]; element != nil {
+		s.change(&entryOf[R](element).record, use)
 	}
+}
+
+// Weight returns the sum of the weights of all records.
+func (s *Store[R]) Weight() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.removeExpired()
+
+	return s.weight
 }
 
 // Each calls a function with each record, which it may change, beginning with the most recently used
@@ -91,8 +113,15 @@ func (s *Store[R]) Each(use func(*R)) {
 	s.removeExpired()
 
 	for element := s.byUse.Front(); element != nil; element = element.Next() {
-		use(&entryOf[R](element).record)
+		s.change(&entryOf[R](element).record, use)
 	}
+}
+
+// change calls a function that may change a record. The caller holds the lock.
+func (s *Store[R]) change(record *R, use func(*R)) {
+	s.weight -= s.weigh(record)
+	use(record)
+	s.weight += s.weigh(record)
 }
 
 // removeExpired returns the current time. The caller holds the lock.
@@ -106,7 +135,9 @@ func (s *Store[R]) removeExpired() time.Time {
 }
 
 func (s *Store[R]) remove(element *list.Element) {
-	delete(s.entries, entryOf[R](element).machine)
+	e := entryOf[R](element)
+	s.weight -= s.weigh(&e.record)
+	delete(s.entries, e.key)
 	s.byUse.Remove(element)
 }
 

@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// valueOf returns the record of a machine without using it; -1 if there is none.
-func valueOf(s *Store[int], machine types.UID) int {
+// valueOf returns the record of a key without using it; -1 if there is none.
+func valueOf(s *Store[int], key Key) int {
 	value := -1
-	s.Peek(machine, func(r *int) { value = *r })
+	s.Peek(key, func(r *int) { value = *r })
 
 	return value
 }
@@ -47,14 +46,14 @@ func TestStore_Expiry(t *testing.T) {
 	s.Use("a", func(r *int) { require.Zero(t, *r, "a new record is zero") })
 }
 
-// TestStore_Bound has more machines than the store keeps.
+// TestStore_Bound has more records than the store keeps.
 func TestStore_Bound(t *testing.T) {
 	t.Parallel()
 
 	s := NewStore[int](clocktesting.NewFakePassiveClock(time.Now()), time.Hour)
 
 	for i := range 2 * maxRecords {
-		s.Use(types.UID(strconv.Itoa(i)), func(r *int) { *r = i })
+		s.Use(Key(strconv.Itoa(i)), func(r *int) { *r = i })
 		s.Use("0", func(*int) {})
 	}
 
@@ -62,4 +61,28 @@ func TestStore_Bound(t *testing.T) {
 	require.Len(t, s.entries, maxRecords)
 	require.Equal(t, 0, valueOf(s, "0"), "the record in use stays")
 	require.Equal(t, -1, valueOf(s, "1"), "the least recently used record is dropped")
+}
+
+// TestStore_Weight changes, drops and expires records.
+func TestStore_Weight(t *testing.T) {
+	t.Parallel()
+
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	s := NewWeighedStore(clock, time.Hour, func(r *int) int64 { return int64(*r) })
+
+	s.Use("a", func(r *int) { *r = 3 })
+	s.Use("b", func(r *int) { *r = 4 })
+	require.EqualValues(t, 7, s.Weight())
+
+	s.Use("a", func(r *int) { *r = 1 })
+	s.Peek("b", func(r *int) { *r = 10 })
+	require.EqualValues(t, 11, s.Weight())
+
+	s.Each(func(r *int) { *r *= 2 })
+	require.EqualValues(t, 22, s.Weight())
+
+	clock.SetTime(clock.Now().Add(time.Hour))
+	s.Use("a", func(*int) {})
+	clock.SetTime(clock.Now().Add(time.Second))
+	require.EqualValues(t, 2, s.Weight(), "an expired record has no weight")
 }

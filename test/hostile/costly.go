@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // contents answers with objects of this content, and additional metadata.
@@ -93,6 +94,13 @@ func identities(name, uid string) http.HandlerFunc {
 		respond(w, r, fmt.Sprintf(`{%s,"metadata":{"name":"%s","namespace":"machines","uid":"%s","resourceVersion":"1",
 			"labels":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"}},"spec":{}}`, kindOf(r, ""), name, uid))
 	}
+}
+
+// newUIDs answers with objects of another UID each time.
+func newUIDs() http.HandlerFunc {
+	var count atomic.Int64
+
+	return func(w http.ResponseWriter, r *http.Request) { identities("m", fmt.Sprint("uid-", count.Add(1)))(w, r) }
 }
 
 // shortWatch answers watches with one event, and other requests with ordinary objects.

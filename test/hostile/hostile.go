@@ -99,6 +99,7 @@ func costly() map[string]Answer {
 		"Store":       {"instances that take more in a store than as text", store, "", noEnd},
 		"LongToken":   {"a token of megabytes for the next page", listsWith(func(string) string { return strings.Repeat("x", 7800<<10) }), "", noEnd},
 		"LongUID":     {"UIDs of megabytes", identities("m", strings.Repeat("u", 2900<<10)), memory, identity},
+		"NewUIDs":     {"another UID in each response", newUIDs(), "", ""},
 		"BadUID":      {"UIDs that no object can have", identities("m", "u\\nu"), identity, identity},
 		"BadName":     {"names that no object can have", identities("../m_M", "u"), identity, identity},
 		"LongName506": {"names that are too long", identities(strings.Repeat("m", 507), "u"), identity, identity},
