@@ -42,7 +42,7 @@ func contents(o options) []chapter {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGHUP, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second ctrl-C ends the demo at once, and the kernel then ends the lab
 	o, err := readOptions(os.Getenv("KEEP"), os.Getenv("DRIVER"), os.Getenv("GUEST"))
 	if err == nil {

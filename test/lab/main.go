@@ -12,10 +12,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
@@ -36,20 +38,27 @@ COMMAND -h prints the flags.
 `
 
 // program is one that the command builds and becomes.
-type program struct{ module, pkg, output string }
+type program struct {
+	module, pkg, output string
+	// arguments is set if the program reads arguments.
+	arguments bool
+}
 
 // manager implements all commands except scenario.
-var manager = program{pkg: "./test/lab/manager", output: "bin/lab-manager"}
+var manager = program{pkg: "./test/lab/manager", output: "bin/lab-manager", arguments: true}
 
 // scenarios are the programs that start a lab of their own, and show something on it.
 var scenarios = map[string]program{
 	"demo":       {pkg: "./test/demo", output: "bin/demo"},
 	"demo-shoot": {module: "extension", pkg: "./test/demo", output: "bin/demo-shoot"},
-	"landscape":  {module: "extension", pkg: "./test/landscape", output: "bin/landscape"},
+	"landscape":  {module: "extension", pkg: "./test/landscape", output: "bin/landscape", arguments: true},
 }
 
+// scenario is the command that runs one of them.
+const scenario = "scenario"
+
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGHUP, syscall.SIGTERM)
 	err := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	if err != nil {
@@ -60,7 +69,7 @@ func main() {
 
 // command builds the program for the arguments, and becomes it.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if len(args) > 0 && slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0]) {
+	if asksForHelp(args) {
 		fmt.Fprint(stderr, usage)
 		return nil
 	}
@@ -70,7 +79,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return err
 	}
 	progress := stderr // programs read the output of status
-	if args[0] == "scenario" {
+	if args[0] == scenario {
 		progress = stdout
 		args = args[2:]
 	}
@@ -97,22 +106,38 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return nil
 }
 
+// asksForHelp reports whether the arguments ask for the usage of this command. The manager prints that of its commands.
+func asksForHelp(args []string) bool {
+	words := []string{"help", "-h", "-help", "--help"}
+	return len(args) > 0 && (slices.Contains(words, args[0]) || args[0] == scenario && len(args) > 1 && slices.Contains(words, args[1]))
+}
+
 // choose returns the program for the arguments.
 func choose(args []string) (program, error) {
 	switch {
 	case len(args) == 0:
 		return program{}, errors.New("no command given")
-	case args[0] == "scenario" && len(args) == 1:
-		return program{}, errors.New("scenario: no name given")
-	case args[0] == "scenario":
-		p, known := scenarios[args[1]]
-		if !known {
-			return program{}, fmt.Errorf("no scenario %q", args[1])
-		}
-		return p, nil
+	case args[0] == scenario:
+		return chooseScenario(args[1:])
 	case slices.Contains([]string{"up", "down", "restart", "status", "run", "build"}, args[0]):
 		return manager, nil
 	default:
 		return program{}, fmt.Errorf("no command %q", args[0])
 	}
+}
+
+// chooseScenario returns the program for a scenario's name and arguments.
+func chooseScenario(args []string) (program, error) {
+	names := strings.Join(slices.Sorted(maps.Keys(scenarios)), ", ")
+	if len(args) == 0 {
+		return program{}, errors.New("scenario: no name given; the scenarios are " + names)
+	}
+	p, known := scenarios[args[0]]
+	switch {
+	case !known:
+		return program{}, fmt.Errorf("no scenario %q; the scenarios are %s", args[0], names)
+	case len(args) > 1 && !p.arguments:
+		return program{}, fmt.Errorf("scenario %s: unexpected argument %q; its options are environment variables, see `make help`", args[0], args[1])
+	}
+	return p, nil
 }

@@ -21,8 +21,9 @@ func TestChoose(t *testing.T) {
 		"command":          {reason: "the manager reads the flags", args: "up --name x", want: manager},
 		"scenario":         {reason: "a scenario is a program", args: "scenario demo", want: scenarios["demo"]},
 		"other module":     {reason: "Gardener's scenarios are in the extension", args: "scenario landscape x", want: scenarios["landscape"]},
-		"no scenario":      {reason: "the name is required", args: "scenario", problem: "no name given"},
-		"unknown scenario": {reason: "the error names it", args: "scenario x", problem: `no scenario "x"`},
+		"no scenario":      {reason: "the name is required", args: "scenario", problem: "the scenarios are demo, demo-shoot, landscape"},
+		"unknown scenario": {reason: "the error names it", args: "scenario x", problem: `no scenario "x"; the scenarios are demo,`},
+		"arguments":        {reason: "the demo would start without them", args: "scenario demo --bogus", problem: `unexpected argument "--bogus"`},
 		"unknown command":  {reason: "the error names it", args: "start", problem: `no command "start"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,10 +41,12 @@ func TestChoose(t *testing.T) {
 
 func TestCommand_Help(t *testing.T) {
 	t.Parallel()
-	var out, failed bytes.Buffer
-	require.NoError(t, command(t.Context(), []string{"--help"}, &out, &failed))
-	for name := range scenarios {
-		require.Contains(t, failed.String(), name)
+	for _, args := range [][]string{{"--help"}, {"scenario", "--help"}} {
+		var out, failed bytes.Buffer
+		require.NoError(t, command(t.Context(), args, &out, &failed))
+		for name := range scenarios {
+			require.Contains(t, failed.String(), name)
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGHUP, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // A second ctrl-C ends the program at once.
 
 	err := run(ctx, screen.New(os.Stdout), os.Args[1:])

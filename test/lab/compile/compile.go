@@ -68,7 +68,10 @@ func cancellable(command *exec.Cmd, parent string) (remove func() error, err err
 	if err := os.MkdirAll(parent, 0o750); err != nil {
 		return nil, fmt.Errorf("create the folder for programs: %w", err)
 	}
-	work, err := os.MkdirTemp(parent, ".go-build-")
+	if err := removeAbandoned(parent); err != nil {
+		return nil, err
+	}
+	work, err := os.MkdirTemp(parent, workPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("create the folder that go works in: %w", err)
 	}
@@ -76,6 +79,19 @@ func cancellable(command *exec.Cmd, parent string) (remove func() error, err err
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	return func() error { return os.RemoveAll(work) }, nil
+}
+
+const workPrefix = ".go-build-"
+
+// removeAbandoned removes folders of builds that were killed. No build takes a day.
+func removeAbandoned(parent string) error {
+	folders, err := filepath.Glob(filepath.Join(parent, workPrefix+"*"))
+	for _, folder := range folders {
+		if info, failed := os.Stat(folder); failed == nil && time.Since(info.ModTime()) > 24*time.Hour {
+			err = errors.Join(err, os.RemoveAll(folder))
+		}
+	}
+	return err
 }
 
 // counter counts the output lines of the go command: modules downloaded and packages compiled.

@@ -27,8 +27,7 @@ func up(ctx context.Context, r request, out io.Writer) error {
 	}
 	if st, err := s.load(); err == nil {
 		fmt.Fprintf(out, "lab %q is already running (pid %d)\n", st.Name, st.PID)
-		describe(out, st)
-		return nil
+		return join(ctx, s, st, out)
 	}
 	log, err := os.Create(s.logFile())
 	if err != nil {
@@ -50,6 +49,24 @@ func up(ctx context.Context, r request, out io.Writer) error {
 		return err
 	}
 	return nil
+}
+
+// join returns when a lab is ready that another process has started.
+func join(ctx context.Context, s store, st *state, out io.Writer) error {
+	if st.Ready {
+		describe(out, st)
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- wait.PollUntilContextCancel(ctx, pollEvery, true, func(context.Context) (bool, error) {
+			_, err := s.load()
+			return false, err
+		})
+	}()
+	return follow(ctx, s, ended, out)
 }
 
 // detach starts `run` in its own session, so that a ctrl-C in this terminal does not reach it.

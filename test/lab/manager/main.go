@@ -24,7 +24,7 @@ const usage = "usage: go run ./test/lab up|down|restart|status|run|build [flags]
 
 func main() {
 	// A second ctrl-C ends the program at once; the kernel and the reaper then clean up.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGHUP, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	// The reader of the output may be gone; that must not prevent an orderly stop of the lab.
 	signal.Ignore(syscall.SIGPIPE)
