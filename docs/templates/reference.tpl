@@ -19,15 +19,23 @@ _Appears in:_
 {{- range $i, $type := .SortedReferences }}{{ if $i }},{{ end }} {{ markdownRenderTypeLink $type }}{{ end }}
 {{ end -}}
 {{- if .Members }}
-| field | description | validation |
-| --- | --- | --- |
+| field | description |
+| --- | --- |
 {{ if .GVK -}}
-| `apiVersion` _string_ | `{{ .GVK.Group }}/{{ .GVK.Version }}` | |
-| `kind` _string_ | `{{ .GVK.Kind }}` | |
+| `apiVersion` _string_ | `{{ .GVK.Group }}/{{ .GVK.Version }}` |
+| `kind` _string_ | `{{ .GVK.Kind }}` |
 {{ end -}}
+{{- /* Fields of a type that is embedded elsewhere are described with that type. */ -}}
+{{- $type := .Name -}}
 {{- range .Members -}}
-| `{{ .Name }}` _{{ markdownRenderType .Type }}_ | {{ markdownRenderFieldDoc .Doc }} | {{ range $i, $rule := .Validation }}{{ if $i }}<br />{{ end }}{{ if eq $rule "Required: {}" }}required{{ else }}{{ markdownRenderFieldDoc $rule }}{{ end }}{{ end }} |
+{{- if and (eq $type "MachineImageVersion" "MachineImageFlavor") (eq .Name "sourceURL") -}}
+| fields of [ImageSource](#imagesource) | |
+{{ else if and (eq $type "SharedNetwork" "TenantNetwork") (eq .Name "binding") -}}
+| fields of [Attachment](#attachment) | |
+{{ else if not (or (and (eq $type "MachineImageVersion" "MachineImageFlavor") (eq .Name "source" "sourceRef" "containerDisk" "cloudInit" "size")) (and (eq $type "SharedNetwork" "TenantNetwork") (eq .Name "mac"))) -}}
+| `{{ .Name }}` _{{ markdownRenderType .Type }}_ | {{ markdownRenderFieldDoc .Doc }}{{ range .Validation }} {{ if eq . "Required: {}" }}Required.{{ else }}{{ markdownRenderFieldDoc . }}.{{ end }}{{ end }} |
 {{ end -}}
+{{- end -}}
 {{- end -}}
 {{- if .EnumValues }}
 | value | description |
