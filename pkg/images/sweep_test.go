@@ -44,6 +44,8 @@ type server struct {
 	endless string
 	pages   atomic.Int32
 	deleted atomic.Int32
+	// conflicts is how many deletions are rejected, since the image has changed.
+	conflicts atomic.Int32
 }
 
 func newServer() *server {
@@ -55,9 +57,22 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 
 	if r.Method == http.MethodDelete {
+		if s.conflicts.Add(-1) >= 0 {
+			w.WriteHeader(http.StatusConflict)
+			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":409,"reason":"Conflict"}`)
+
+			return
+		}
+
 		s.deleted.Add(1)
 
 		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
+
+		return
+	}
+
+	if path.Base(r.URL.Path) == imageName {
+		_, _ = io.WriteString(w, `{"kind":"DataVolume","apiVersion":"cdi.kubevirt.io/v1beta1",`+s.items["metadata of datavolumes"][1:])
 
 		return
 	}
@@ -179,6 +194,19 @@ func TestSweep_ImagesInUse(t *testing.T) {
 			m.MachinesListed(t.Context(), s.clients(t), class("k", imageName, true))
 			require.Equal(t, tc.deleted, s.deleted.Load(), tc.reason)
 		})
+	}
+}
+
+// TestDeleteImage_Conflict has an image change between the list and its deletion.
+func TestDeleteImage_Conflict(t *testing.T) {
+	t.Parallel()
+
+	for conflicts, deleted := range map[int32]int32{1: 1, 100: 0} {
+		s, m := newServer(), NewManager(clocktesting.NewFakePassiveClock(time.Now()), period)
+		s.conflicts.Store(conflicts)
+		m.RegisterClass(class("k", imageName, true))
+		m.MachineDeleted(t.Context(), s.clients(t), class("k", imageName, true))
+		require.Equal(t, deleted, s.deleted.Load(), "%d conflicts", conflicts)
 	}
 }
 

@@ -9,9 +9,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/diagnose"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
@@ -239,4 +244,39 @@ func TestExplainVolumes_LeftClaim(t *testing.T) {
 			require.Contains(t, left.Cause.Err.Message, "pvc-as-source-protection")
 		}
 	}
+}
+
+func TestWaitingFor(t *testing.T) {
+	t.Parallel()
+
+	for status, want := range map[kubevirtv1.VirtualMachinePrintableStatus]string{
+		kubevirtv1.VirtualMachineStatusProvisioning:  "disks are being created",
+		kubevirtv1.VirtualMachineStatusUnschedulable: "scheduler has not found a provider node",
+		kubevirtv1.VirtualMachineStatusStopped:       "the VirtualMachine is Stopped; if this does not change",
+	} {
+		vm := &kubevirtv1.VirtualMachine{Status: kubevirtv1.VirtualMachineStatus{PrintableStatus: status}}
+		require.Contains(t, waitingFor(&evidence{Evidence: diagnose.Evidence{VirtualMachine: vm}}), want)
+	}
+}
+
+func TestObjectsOf_GoldenImage(t *testing.T) {
+	t.Parallel()
+
+	vm := foundVM("u", ours, "m")
+	vm.Namespace = "machines"
+	vm.Labels[v1alpha1.LabelGoldenImage] = "golden"
+
+	image := func(namespace, name string) cdiv1beta1.DataVolume {
+		return cdiv1beta1.DataVolume{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+
+	var roles []string
+
+	for _, object := range objectsOf(&evidence{Evidence: diagnose.Evidence{VirtualMachine: vm, Images: []cdiv1beta1.DataVolume{
+		image("machines", "golden"), image("other", "golden"), image("machines", "other"),
+	}}}) {
+		roles = append(roles, object.Role)
+	}
+
+	require.Equal(t, []string{"", "golden image", "source of a clone", "source of a clone"}, roles)
 }

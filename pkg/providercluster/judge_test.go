@@ -13,6 +13,7 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/diagnose"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 // TestJudge_RelatedEvidenceAtReadTime tests an importer that failed once, and may have recovered since
@@ -114,4 +115,29 @@ func TestProgressOf_Stalled(t *testing.T) {
 	require.Contains(t, stalled.Message, "kubectl --namespace=machines describe datavolume disk")
 	require.Equal(t, stalled, p.progressOf(state(20*grace)), "the same Event is not recorded again")
 	require.Nil(t, p.judge(state(20*grace)).failure)
+}
+
+func TestVerdict_Final(t *testing.T) {
+	t.Parallel()
+
+	quota := &spi.Error{Reason: "QuotaExceeded"}
+
+	for name, tc := range map[string]struct {
+		reason  string
+		verdict verdict
+		known   string
+		want    bool
+	}{
+		"Initialized": {reason: "the machine is ready", verdict: verdict{initialized: true}, want: true},
+		"Nothing":     {reason: "the machine may become ready during the wait", verdict: verdict{}},
+		"NewFailure":  {reason: "it is reported at once", verdict: verdict{failure: quota}, want: true},
+		"Another":     {reason: "it has replaced the one that was reported", verdict: verdict{failure: quota}, known: "NodeDown", want: true},
+		"Reported":    {reason: "it may end during the wait", verdict: verdict{failure: quota}, known: "QuotaExceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			require.Equal(t, tc.want, tc.verdict.final(tc.known), tc.reason)
+		})
+	}
 }

@@ -50,7 +50,8 @@ func TestDecode_LateRefusals(t *testing.T) {
 				instance + "livenessProbe.httpGet.httpHeaders[0].name", instance + "livenessProbe.successThreshold",
 			},
 		},
-		"ProbeCommand": {instance: `readinessProbe: {exec: {}}`, want: []string{instance + "readinessProbe.exec.command"}},
+		"ProbeThreshold": {instance: `livenessProbe: {exec: {command: [a]}, successThreshold: 1}`},
+		"ProbeCommand":   {instance: `readinessProbe: {exec: {}}`, want: []string{instance + "readinessProbe.exec.command"}},
 		"Credentials": {
 			instance: `accessCredentials: [{userPassword: {source: {secret: {secretName: a.b}}, propagationMethod: {}}}, {sshPublicKey: {source: {secret: {secretName: A}}, propagationMethod: {}}}]`,
 			want: []string{

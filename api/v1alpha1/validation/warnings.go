@@ -2,6 +2,7 @@ package validation
 
 import (
 	"encoding/json"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -163,7 +164,7 @@ func namesVersion(url string) bool {
 		return true
 	}
 
-	_, tag, tagged := strings.Cut(url[strings.LastIndex(url, "/")+1:], ":")
+	_, tag, tagged := strings.Cut(path.Base(url), ":")
 
 	return tagged && strings.ContainsAny(tag, "0123456789")
 }

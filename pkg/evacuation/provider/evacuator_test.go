@@ -152,7 +152,7 @@ func TestList_Conditions(t *testing.T) {
 
 	requested := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Local())
 	condition := func(of kubevirtv1.VirtualMachineInstanceConditionType, status corev1.ConditionStatus, since metav1.Time) kubevirtv1.VirtualMachineInstanceCondition {
-		return kubevirtv1.VirtualMachineInstanceCondition{Type: of, Status: status, Message: "reason", LastTransitionTime: since}
+		return kubevirtv1.VirtualMachineInstanceCondition{Type: of, Status: status, Message: "reason of " + string(of), LastTransitionTime: since}
 	}
 	earlier := metav1.NewTime(requested.Add(-time.Hour))
 
@@ -174,7 +174,7 @@ func TestList_Conditions(t *testing.T) {
 				condition(kubevirtv1.VirtualMachineInstanceIsMigratable, corev1.ConditionFalse, earlier),
 				condition(kubevirtv1.VirtualMachineInstanceReady, corev1.ConditionTrue, earlier),
 			},
-			want: spi.Evacuation{NotMigratableReason: "reason"},
+			want: spi.Evacuation{NotMigratableReason: "reason of LiveMigratable"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
