@@ -3,6 +3,7 @@ package healthcheck
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 
 	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
@@ -21,9 +22,8 @@ type product struct {
 	name string
 	// describe is the command that shows the operator's report.
 	describe string
-	// list is the list of installations, and conditions returns those of each.
-	list       client.ObjectList
-	conditions func() [][]metav1.Condition
+	// list is the list of installations.
+	list client.ObjectList
 }
 
 // maxInstallations bounds the installations that a check reads. A cluster has one, and possibly others
@@ -31,45 +31,30 @@ type product struct {
 const maxInstallations = 10
 
 func kubeVirt() product {
-	list := &kubevirtv1.KubeVirtList{}
-
-	return product{
-		name:     "KubeVirt",
-		describe: "kubectl describe kubevirts --all-namespaces",
-		list:     list,
-		conditions: func() [][]metav1.Condition {
-			all := make([][]metav1.Condition, len(list.Items))
-
-			for i := range list.Items {
-				for _, c := range list.Items[i].Status.Conditions {
-					all[i] = append(all[i], metav1.Condition{Type: string(c.Type), Status: metav1.ConditionStatus(c.Status), Message: c.Message})
-				}
-			}
-
-			return all
-		},
-	}
+	return product{name: "KubeVirt", describe: "kubectl describe kubevirts --all-namespaces", list: &kubevirtv1.KubeVirtList{}}
 }
 
 func cdi() product {
-	list := &cdiv1beta1.CDIList{}
+	return product{name: "CDI", describe: "kubectl describe cdis", list: &cdiv1beta1.CDIList{}}
+}
 
-	return product{
-		name:     "CDI",
-		describe: "kubectl describe cdis",
-		list:     list,
-		conditions: func() [][]metav1.Condition {
-			all := make([][]metav1.Condition, len(list.Items))
-
-			for i := range list.Items {
-				for _, c := range list.Items[i].Status.Conditions {
-					all[i] = append(all[i], metav1.Condition{Type: string(c.Type), Status: metav1.ConditionStatus(c.Status), Message: c.Message})
-				}
-			}
-
-			return all
-		},
+// conditions returns the conditions of each installation. The types of both products have the JSON fields of
+// metav1.Condition.
+func (p product) conditions() (all [][]metav1.Condition, err error) {
+	var installations struct {
+		Items []struct{ Status struct{ Conditions []metav1.Condition } }
 	}
+
+	raw, err := json.Marshal(p.list)
+	if err == nil {
+		err = json.Unmarshal(raw, &installations)
+	}
+
+	for _, i := range installations.Items {
+		all = append(all, i.Status.Conditions)
+	}
+
+	return all, err
 }
 
 // check returns an error if the product is not available, or if its state cannot be read.
@@ -78,7 +63,12 @@ func (p product) check(ctx context.Context, provider *providercluster.Cluster) e
 		return providercluster.WithRemedy(fmt.Errorf("read the state of %s: %w", p.name, err))
 	}
 
-	cause, unavailable := unavailability(p.conditions())
+	conditions, err := p.conditions()
+	if err != nil {
+		return fmt.Errorf("convert the state of %s: %w", p.name, err)
+	}
+
+	cause, unavailable := unavailability(conditions)
 	if !unavailable {
 		return nil
 	}
