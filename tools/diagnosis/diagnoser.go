@@ -20,13 +20,12 @@ import (
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/internal/driveroptions"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/controlcluster"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/output"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/tools/preflight/checks"
 )
 
 // Diagnoser diagnoses machines, with the objects of the control cluster and the driver's diagnosis
@@ -333,23 +332,24 @@ func (d *Diagnoser) request(machine *v1alpha1.Machine, class *v1alpha1.MachineCl
 // otherServer says that the kubeconfig in the Secret of a class leads, or may lead, to another cluster than
 // --provider-kubeconfig, on which nothing was found; empty if both lead to the same.
 func otherServer(ctx context.Context, override, inSecret []byte, e *kubevirt.Explanation) string {
-	given, _, err := kubeconfig.RESTConfig(override)
-	named, _, secretErr := kubeconfig.RESTConfig(inSecret)
+	clients := providerapi.NewCache(providerapi.Options{QPS: diagnoseQPS, Burst: diagnoseQPS})
+	given, err := clients.For(override)
+	named, secretErr := clients.For(inSecret)
 
-	if err != nil || secretErr != nil || given.Host == named.Host {
+	if err != nil || secretErr != nil || given.Server == named.Server {
 		return ""
 	}
 
 	const text = "nothing of the machine was found on server %s of --provider-kubeconfig, which %s the cluster of the MachineClass's Secret, %s: " +
 		"set --provider-kubeconfig to a kubeconfig of that cluster, or remove it"
 
-	switch same, known := checks.SameCluster(ctx, override, inSecret); {
+	switch same, known := providerapi.SameCluster(ctx, given, named); {
 	case same:
 		return ""
 	case known || e.Cause == nil:
-		return fmt.Sprintf(text, given.Host, "is not", named.Host)
+		return fmt.Sprintf(text, given.Server, "is not", named.Server)
 	default:
-		return fmt.Sprintf(text+"; if it is that cluster, the cause is %s: %s", given.Host, "may not be", named.Host, e.Cause.Err.Reason, e.Cause.Err.Message)
+		return fmt.Sprintf(text+"; if it is that cluster, the cause is %s: %s", given.Server, "may not be", named.Server, e.Cause.Err.Reason, e.Cause.Err.Message)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	apiversion "k8s.io/apimachinery/pkg/version"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
 
 // TestCheckKubernetes has API servers of several versions, behind a path as gateways have it.
@@ -73,7 +75,7 @@ func TestCheckKubernetes(t *testing.T) {
 				_ = json.NewEncoder(w).Encode(apiversion.Info{GitVersion: tc.kubernetes})
 			})), "/k8s/clusters/c-1")
 
-			clients, err := newClients().For(raw)
+			clients, err := providerapi.NewCache(providerapi.Options{QPS: requestsPerSecond, Burst: burst}).For(raw)
 			require.NoError(t, err)
 
 			in := &scope{classes: []*class{classOf(t, `{"spec":{"template":{"spec":`+cmp.Or(tc.instance, "{}")+`}}}`)}}

@@ -48,7 +48,7 @@ func logIn(ctx context.Context, driver, admin *Credentials, now time.Time) (*log
 	var results []Result
 
 	l := &logins{}
-	clients := newClients()
+	clients := providerapi.NewCache(providerapi.Options{QPS: requestsPerSecond, Burst: burst})
 	all := map[string]*reader{}
 
 	for _, by := range []struct {
@@ -78,10 +78,6 @@ func logIn(ctx context.Context, driver, admin *Credentials, now time.Time) (*log
 	return l, append(results, l.compare(ctx, all[Driver], all[Admin])...)
 }
 
-func newClients() *providerapi.Cache {
-	return providerapi.NewCache(providerapi.Options{QPS: requestsPerSecond, Burst: burst})
-}
-
 // add adds an identity to the report, and lets it read the namespace of the machines. The driver's kubeconfig, which
 // comes first, names it, even if the login fails.
 func (l *logins) add(r *reader) {
@@ -105,9 +101,8 @@ func (l *logins) add(r *reader) {
 	r.clients = &clients
 }
 
-// compare compares the clusters of both identities by the KubeVirt object, which every
-// authenticated user may read. The admin's view of another cluster does not apply to the driver's
-// machines. An identity is nil if it was not given.
+// compare compares the clusters of both identities. The admin's view of another cluster does not apply to the
+// driver's machines. An identity is nil if it was not given.
 func (l *logins) compare(ctx context.Context, driver, admin *reader) []Result {
 	if driver == nil || admin == nil || l.viewer != admin {
 		return nil
@@ -117,7 +112,12 @@ func (l *logins) compare(ctx context.Context, driver, admin *reader) []Result {
 	s.check = checkCredentials
 	remedy := "set --provider-kubeconfig to the kubeconfig of an admin of the same cluster, and check classes of different clusters one by one"
 
-	switch same, known := sameCluster(ctx, l.driver, admin); {
+	var same, known bool
+	if l.driver != nil {
+		same, known = providerapi.SameCluster(ctx, l.driver.clients, admin.clients)
+	}
+
+	switch {
 	case known && same, !known && driver.Server == admin.Server:
 		return nil
 	case known:
@@ -127,40 +127,6 @@ func (l *logins) compare(ctx context.Context, driver, admin *reader) []Result {
 	default:
 		return s.warn(fmt.Sprintf("server %s may not be the cluster of the machines, %s, which cannot be compared with it: the results of the admin's "+
 			"account apply only if both are the same cluster", admin.Server, driver.Server), remedy)
-	}
-}
-
-// SameCluster reports whether two kubeconfigs lead to the same cluster, which may have several URLs. This is not
-// known if one of them cannot be used, or if there is no KubeVirt on either cluster.
-func SameCluster(ctx context.Context, one, other []byte) (same, known bool) {
-	clients := newClients()
-	here, err := clients.For(one)
-	there, otherErr := clients.For(other)
-
-	if err != nil || otherErr != nil {
-		return false, false
-	}
-
-	return sameCluster(ctx, &reader{clients: here}, &reader{clients: there})
-}
-
-// sameCluster reports whether both identities see the same KubeVirt object. This is not known if neither of them
-// sees one. An identity is nil if its login failed.
-func sameCluster(ctx context.Context, one, other *reader) (same, known bool) {
-	if one == nil || other == nil {
-		return false, false
-	}
-
-	here, err := one.kubeVirt(ctx)
-	there, otherErr := other.kubeVirt(ctx)
-
-	switch {
-	case err == nil && otherErr == nil:
-		return here.UID == there.UID, true
-	case err == nil && errors.Is(otherErr, errNotInstalled), otherErr == nil && errors.Is(err, errNotInstalled):
-		return false, true
-	default: // The check of KubeVirt reports the error.
-		return false, false
 	}
 }
 
