@@ -56,7 +56,7 @@ func (s *Seed) startAdmission(ctx context.Context) error {
 		return err
 	}
 
-	if _, s.AdmissionMetrics, err = s.startInstalled(ctx, deployment); err != nil {
+	if _, s.AdmissionMetrics, err = s.startProgram(ctx, deployment); err != nil {
 		return err
 	}
 

@@ -24,47 +24,58 @@ func (s *Seed) startExtension(ctx context.Context) error {
 		return err
 	}
 
-	if s.Extension, s.ExtensionMetrics, err = s.startInstalled(ctx, deployment); err != nil {
+	if s.Extension, s.ExtensionMetrics, err = s.startProgram(ctx, deployment); err != nil {
 		return err
 	}
 
 	return s.awaitRegistered(ctx, s.Client, deployment.Name, leaderElection())
 }
 
-// startInstalled starts a program as a process: with the arguments, the environment, the projected volumes
-// and the account of an installed Deployment. The API server calls its webhooks by URL. It also returns the
-// URL of the program's metrics. The process is returned with an error too if it has been started.
-func (s *Seed) startInstalled(ctx context.Context, deployment *appsv1.Deployment) (_ *process.Process, metrics string, _ error) {
-	program, found := s.programFor(deployment)
-	if !found {
-		return nil, "", fmt.Errorf("the image of Deployment %s has no program of this repository", deployment.Name)
-	}
-
-	kubeconfig, err := s.account(ctx, deployment, program.needed)
-	if err != nil {
-		return nil, "", err
-	}
-
+// startProgram starts the program of a chart as soon as its volumes exist. It returns the process, and the URL of its
+// metrics.
+func (s *Seed) startProgram(ctx context.Context, deployment *appsv1.Deployment) (*process.Process, string, error) {
 	pod := s.kubeletFor(deployment)
 	if err := pod.awaitVolumes(ctx, deployment); err != nil {
 		return nil, "", err
 	}
 
-	env, err := pod.environmentOf(deployment)
+	metrics, err := pod.startInstalled(ctx, deployment)
 	if err != nil {
 		return nil, "", err
+	}
+
+	return pod.running[0], metrics, nil
+}
+
+// startInstalled starts the program of a chart: with the arguments, the environment, the volumes, which are written,
+// and the account of its Deployment. The API server calls its webhooks by URL. It returns the URL of the program's
+// metrics.
+func (k *kubelet) startInstalled(ctx context.Context, deployment *appsv1.Deployment) (metrics string, _ error) {
+	program, found := k.seed.programFor(deployment)
+	if !found {
+		return "", fmt.Errorf("the image of Deployment %s has no program of this repository", k.key)
+	}
+
+	kubeconfig, err := k.seed.account(ctx, deployment, program.needed)
+	if err != nil {
+		return "", err
+	}
+
+	env, err := k.environmentOf(deployment)
+	if err != nil {
+		return "", err
 	}
 
 	ports, err := process.FreePorts(ctx, 3)
 	if err != nil {
-		return nil, "", err
+		return "", err
 	}
 
 	health := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	webhooks := fmt.Sprintf("127.0.0.1:%d", ports[2])
+	metrics = fmt.Sprintf("127.0.0.1:%d", ports[1])
 
 	// Of repeated flags, the last is effective.
-	p, err := s.group.Start(process.Spec{
+	p, err := k.seed.group.Start(process.Spec{
 		Name: deployment.Name,
 		Path: program.path,
 		Env:  env,
@@ -72,22 +83,33 @@ func (s *Seed) startInstalled(ctx context.Context, deployment *appsv1.Deployment
 			"--kubeconfig="+kubeconfig,
 			"--"+kubevirt.FlagAllowInternalServers, // The provider cluster is on the loopback interface.
 			"--health-bind-address="+health,
-			fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", ports[1]),
+			"--metrics-bind-address="+metrics,
 			"--webhook-config-mode=url",
-			"--webhook-config-url="+webhooks,
+			fmt.Sprintf("--webhook-config-url=127.0.0.1:%d", ports[2]),
 			"--webhook-config-server-host=127.0.0.1",
 			fmt.Sprintf("--webhook-config-server-port=%d", ports[2]),
-			"--webhook-config-cert-dir="+filepath.Join(s.Folder, deployment.Name+"-webhook"),
+			"--webhook-config-cert-dir="+filepath.Join(k.seed.Folder, deployment.Name+"-webhook"),
 		),
 	})
 	if err != nil {
-		return nil, "", err
+		return "", err
 	}
 
-	return p, fmt.Sprintf("http://127.0.0.1:%d/metrics", ports[1]), awaitHealthy(ctx, p, "http://"+health+"/readyz")
+	k.running = append(k.running, p)
+	metrics = "http://" + metrics + "/metrics"
+
+	if err := awaitHealthy(ctx, p, "http://"+health+"/readyz"); err != nil {
+		return "", err
+	}
+
+	if k.installed != nil {
+		k.installed("started %s as process %d; log %s, metrics %s", k.key, p.PID(), p.LogFile(), metrics)
+	}
+
+	return metrics, nil
 }
 
-// kubeletFor returns what writes the volumes of an installed Deployment.
+// kubeletFor returns the kubelet of an installed Deployment.
 func (s *Seed) kubeletFor(deployment *appsv1.Deployment) *kubelet {
 	return &kubelet{seed: s, key: client.ObjectKeyFromObject(deployment), folder: filepath.Join(s.Folder, "pods", deployment.Name)}
 }

@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
 func withImage(image string) *appsv1.Deployment {
@@ -42,83 +45,67 @@ func TestProgramFor(t *testing.T) {
 	require.False(t, found)
 }
 
-// TestStopOthers requires the processes of unchanged Deployments to go on, and no others.
-func TestStopOthers(t *testing.T) {
+// TestKubelet_DeletesItsPods requires a kubelet to delete the Pods of a chart's Deployment, and no others.
+func TestKubelet_DeletesItsPods(t *testing.T) {
 	t.Parallel()
 
-	var reports int
-
 	pod := func(name, program string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": program}}}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name, Labels: map[string]string{"app": program}}}
 	}
-	cluster := fake.NewClientBuilder().WithObjects(pod("unchanged-0", "unchanged"), pod("changed-0", "changed"), pod("deleted-0", "deleted")).Build()
-	pods := &installedPods{seed: &Seed{Client: cluster, watched: cluster}, report: func(string, ...any) { reports++ }, running: map[client.ObjectKey]*installedPod{}}
-	stopped := map[string]bool{}
-	wanted := map[client.ObjectKey]*appsv1.Deployment{}
+	cluster := fake.NewClientBuilder().WithObjects(pod("other-0", "other"), pod("deleted-0", "deleted")).Build()
+	reports := 0
+	k := (&Seed{Client: cluster, watched: cluster}).kubeletFor(withImage("a"))
+	k.installed = func(string, ...any) { reports++ }
+	require.NoError(t, k.sync(t.Context()), "the Deployment does not exist, and did not")
+	require.Zero(t, reports)
 
-	for _, name := range []string{"unchanged", "changed", "deleted"} {
-		template := withImage("a").Spec.Template
-		template.Labels = map[string]string{"app": name}
-		ended := make(chan struct{})
-		pods.running[client.ObjectKey{Name: name}] = &installedPod{
-			template: template, ended: ended, cancel: func() { stopped[name] = true; close(ended) },
-		}
-	}
-
-	unchanged := withImage("a")
-	unchanged.Spec.Template.Labels = map[string]string{"app": "unchanged"}
-	wanted[client.ObjectKey{Name: "unchanged"}] = unchanged
-	wanted[client.ObjectKey{Name: "changed"}] = withImage("b")
-
-	require.NoError(t, pods.stopOthers(t.Context(), wanted))
-	require.Equal(t, map[string]bool{"changed": true, "deleted": true}, stopped)
-	require.Equal(t, 2, reports)
-	require.Len(t, pods.running, 1)
-	require.Contains(t, pods.running, client.ObjectKey{Name: "unchanged"})
+	k.template.Labels = map[string]string{"app": "deleted"}
+	require.NoError(t, k.sync(t.Context()), "the Deployment does not exist any more")
+	require.NoError(t, k.sync(t.Context()))
+	require.Equal(t, 1, reports)
 
 	left := &corev1.PodList{}
 	require.NoError(t, cluster.List(t.Context(), left))
 	require.Len(t, left.Items, 1)
-	require.Equal(t, "unchanged-0", left.Items[0].Name)
+	require.Equal(t, "other-0", left.Items[0].Name)
 }
 
-// TestSyncUpdatesVolumes requires a program that runs to find a new token in its file, and one broken Deployment not
-// to keep the others from it.
-func TestSyncUpdatesVolumes(t *testing.T) {
+// TestKubelet_UpdatesVolumes requires a program that runs to find a new token in its file.
+func TestKubelet_UpdatesVolumes(t *testing.T) {
 	t.Parallel()
 
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "token"}, Data: map[string][]byte{"token": []byte("old")}}
-	volume := func(secret string) corev1.Volume {
-		return corev1.Volume{Name: "access", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{
-			Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Items: []corev1.KeyToPath{{Key: "token", Path: "token"}}},
-		}}}}}
-	}
+	deployment := withImage("extension")
+	deployment.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "access", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+		Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "token"}, Items: []corev1.KeyToPath{{Key: "token", Path: "token"}},
+		}}},
+	}}}}
 
-	valid, broken := withImage("extension"), withImage("extension")
-	valid.Spec.Template.Spec.Volumes = []corev1.Volume{volume("token")}
-	broken.Name = "broken"
-	broken.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}}}
+	cluster := fake.NewClientBuilder().WithObjects(secret, deployment).WithStatusSubresource(&appsv1.Deployment{}, &corev1.Pod{}).Build()
+	group := process.NewGroup(t.TempDir())
+	t.Cleanup(func() { require.NoError(t, group.Stop(context.WithoutCancel(t.Context()))) })
 
-	cluster := fake.NewClientBuilder().WithObjects(secret, valid, broken).WithStatusSubresource(&appsv1.Deployment{}, &corev1.Pod{}).Build()
-	pods := &installedPods{
-		seed:    &Seed{Client: cluster, watched: cluster, Folder: t.TempDir(), programs: programs{extension: "/bin/extension", admission: "/bin/admission"}},
-		running: map[client.ObjectKey]*installedPod{},
-	}
+	program, err := group.Start(process.Spec{Name: "program", Path: "sleep", Args: []string{"600"}})
+	require.NoError(t, err)
 
-	for _, d := range []*appsv1.Deployment{valid, broken} {
-		pod := &installedPod{template: d.Spec.Template}
-		pod.ready.Store(true)
-		pods.running[client.ObjectKeyFromObject(d)] = pod
-	}
+	k := (&Seed{Client: cluster, watched: cluster, Folder: t.TempDir()}).kubeletFor(deployment)
+	k.running = []*process.Process{program}
+	k.template = deployment.Spec.Template
+	k.installed = t.Logf
 
 	for _, token := range []string{"old", "new"} {
 		secret.Data["token"] = []byte(token)
 		require.NoError(t, cluster.Update(t.Context(), secret))
+		require.NoError(t, k.sync(t.Context()))
+		require.NoError(t, k.reportRunning(t.Context()))
 
-		require.ErrorContains(t, pods.sync(t.Context()), "volume host")
-
-		content, err := os.ReadFile(filepath.Join(pods.seed.Folder, "pods", valid.Name, "access", "token"))
+		content, err := os.ReadFile(filepath.Join(k.folder, "access", "token"))
 		require.NoError(t, err)
 		require.Equal(t, token, string(content))
 	}
+
+	pod := &corev1.Pod{}
+	require.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "name-0"}, pod))
+	require.True(t, pod.Status.ContainerStatuses[0].Ready)
 }

@@ -20,11 +20,10 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
-// kubelet runs the pod of a Deployment in a shoot's namespace, machine-controller-manager or that of volumePods: it
-// starts the program of each container with its arguments, and writes its volumes. Only what a pod gets from its
-// sandbox differs: paths of volumes are in a folder, ports are free ones of the loopback interface, and the
-// in-cluster configuration is a kubeconfig of the pod's service account. For the Deployments of charts, it
-// only writes the volumes: startInstalled, installedPods.
+// kubelet runs the pod of a Deployment: machine-controller-manager, one of volumePods, or a program that a chart of this
+// repository installs. It starts the program of each container with its arguments, and writes its volumes. Only what a
+// pod gets from its sandbox differs: paths of volumes are in a folder, ports are free ones of the loopback interface,
+// and the in-cluster configuration is a kubeconfig of the pod's service account.
 type kubelet struct {
 	seed   *Seed
 	key    client.ObjectKey
@@ -33,6 +32,9 @@ type kubelet struct {
 	mayStart func(context.Context, *appsv1.Deployment) (bool, error)
 	// mayExit is set if the programs may exit by themselves: they are started again, without an error for a test.
 	mayExit bool
+	// installed reports changes of the pod of a chart; nil for other Deployments. Only that of a chart has Pods in the
+	// API server.
+	installed func(format string, args ...any)
 
 	running  []*process.Process
 	template corev1.PodTemplateSpec
@@ -60,7 +62,7 @@ func (k *kubelet) sync(ctx context.Context) error {
 
 	err := k.seed.watched.Get(ctx, k.key, deployment)
 	if apierrors.IsNotFound(err) || err == nil && ptr.Deref(deployment.Spec.Replicas, 1) == 0 {
-		return k.stop(ctx)
+		return k.end(ctx)
 	}
 
 	if err != nil {
@@ -95,7 +97,7 @@ func (k *kubelet) restart(ctx context.Context, deployment *appsv1.Deployment) er
 		}
 	}
 
-	if err := k.stop(ctx); err != nil {
+	if err := k.end(ctx); err != nil {
 		return err
 	}
 
@@ -139,13 +141,38 @@ func (k *kubelet) stop(ctx context.Context) error {
 	return failed
 }
 
+// end ends the processes, and deletes the Pods of a chart's Deployment.
+func (k *kubelet) end(ctx context.Context) error {
+	err := k.stop(ctx)
+	if k.installed == nil || len(k.template.Labels) == 0 { // It has not been started.
+		return err
+	}
+
+	k.installed("stopped %s: it has ended, or its Deployment has changed", k.key)
+
+	labels := client.MatchingLabels(k.template.Labels)
+	k.template = corev1.PodTemplateSpec{}
+
+	return errors.Join(err, k.seed.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(k.key.Namespace), labels))
+}
+
 func (k *kubelet) start(ctx context.Context, deployment *appsv1.Deployment) error {
+	k.template = *deployment.Spec.Template.DeepCopy()
+
+	if k.installed != nil {
+		if err := k.reportPods(ctx, deployment, false); err != nil {
+			return err
+		}
+
+		_, err := k.startInstalled(ctx, deployment)
+
+		return err
+	}
+
 	inCluster, err := k.inClusterConfig(ctx, deployment)
 	if err != nil {
 		return err
 	}
-
-	k.template = *deployment.Spec.Template.DeepCopy()
 
 	for _, container := range k.template.Spec.Containers {
 		if err := k.startContainer(ctx, container, inCluster); err != nil {

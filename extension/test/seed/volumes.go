@@ -73,11 +73,17 @@ func (k *kubelet) reportRunning(ctx context.Context) error {
 	}
 
 	runs := len(k.running) > 0 || ptr.Deref(deployment.Spec.Replicas, 1) == 0
-	if err := k.seed.reportDeployment(ctx, deployment, runs); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
-		return err
+
+	err := k.reportPods(ctx, deployment, runs)
+	if err == nil {
+		err = k.seed.reportDeployment(ctx, deployment, runs)
 	}
 
-	return nil
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+
+	return client.IgnoreNotFound(err)
 }
 
 // programOfVolumes returns the program of a container of volumePods; "" if the lab has none.
