@@ -20,7 +20,7 @@ func TestMachinePlugin_PassesRecordedAddress(t *testing.T) {
 	r, spied := validRequest(), &recorder{}
 	r.machine.Spec.ProviderID = "kubevirt://m"
 	r.machine.Annotations = map[string]string{spi.AnnotationAddress: machine.Address.Encode()}
-	want := &spi.AddressRecord{Address: machine.Address}
+	want := &spi.RecordedAddress{Address: machine.Address}
 
 	for _, method := range []string{"GetMachineStatus", "InitializeMachine"} {
 		spied.observe = nil

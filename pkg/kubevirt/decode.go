@@ -44,7 +44,7 @@ func access(machine *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *cor
 }
 
 func isAbandoned(machine *v1alpha1.Machine) bool {
-	return machine != nil && spi.RecordedAddress(machine.Annotations).IsAbandoned()
+	return machine != nil && spi.RecordedAddressOf(machine.Annotations).IsAbandoned()
 }
 
 func (p *MachinePlugin) creationTimeout(machine *v1alpha1.Machine) time.Duration {

@@ -134,7 +134,7 @@ func (r *Recorder) flush() (seen map[spi.Address]map[string]types.UID, places ma
 // address waits for InitializeMachine.
 func (r *Recorder) follow(ctx context.Context, machine *v1alpha1.Machine, address spi.Address) error {
 	valid := address.Validate() == nil
-	if !valid || !outdated(spi.RecordedAddress(machine.Annotations), address) {
+	if !valid || !outdated(spi.RecordedAddressOf(machine.Annotations), address) {
 		return nil
 	}
 
@@ -149,7 +149,7 @@ func (r *Recorder) follow(ctx context.Context, machine *v1alpha1.Machine, addres
 
 // outdated reports whether a record must be replaced with this address. A different VirtualMachine
 // at a different place does not belong to the machine.
-func outdated(recorded *spi.AddressRecord, address spi.Address) bool {
+func outdated(recorded *spi.RecordedAddress, address spi.Address) bool {
 	switch {
 	case recorded == nil || recorded.Fault != "":
 		return true

@@ -115,8 +115,8 @@ func AccessToMachine(
 
 // RecordedAddress returns the address that a Machine records, or nil. Clients of the driver over
 // gRPC may record it in LastKnownState alone, as driver.proto describes.
-func RecordedAddress(machine *v1alpha1.Machine) *spi.AddressRecord {
-	if recorded := spi.RecordedAddress(machine.Annotations); recorded != nil {
+func RecordedAddress(machine *v1alpha1.Machine) *spi.RecordedAddress {
+	if recorded := spi.RecordedAddressOf(machine.Annotations); recorded != nil {
 		return recorded
 	}
 
@@ -125,5 +125,5 @@ func RecordedAddress(machine *v1alpha1.Machine) *spi.AddressRecord {
 		return nil
 	}
 
-	return &spi.AddressRecord{Address: address}
+	return &spi.RecordedAddress{Address: address}
 }

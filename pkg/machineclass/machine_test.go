@@ -134,8 +134,8 @@ func TestRecordedAddress(t *testing.T) {
 	require.Nil(t, machineclass.RecordedAddress(machine))
 
 	machine.Status.LastKnownState = known.Encode()
-	require.Equal(t, &spi.AddressRecord{Address: known}, machineclass.RecordedAddress(machine))
+	require.Equal(t, &spi.RecordedAddress{Address: known}, machineclass.RecordedAddress(machine))
 
 	machine.Annotations = map[string]string{spi.AnnotationAddress: annotated.Encode()}
-	require.Equal(t, &spi.AddressRecord{Address: annotated}, machineclass.RecordedAddress(machine), "the annotation takes precedence")
+	require.Equal(t, &spi.RecordedAddress{Address: annotated}, machineclass.RecordedAddress(machine), "the annotation takes precedence")
 }

@@ -16,26 +16,26 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// machineRecord is the control cluster's record of the machine of a call.
-type machineRecord struct {
+// targetMachine is the machine of a call, as the control cluster knows it.
+type targetMachine struct {
 	name     string
 	identity spi.Identity
-	address  *spi.AddressRecord
+	address  *spi.RecordedAddress
 	// created is set if the Machine has had a VirtualMachine.
 	created bool
 }
 
-func newMachineRecord(name string, id spi.Identity, recorded *spi.AddressRecord, hasProviderID bool) machineRecord {
-	return machineRecord{name: name, identity: id, address: recorded, created: hasProviderID || recorded != nil}
+func newTarget(name string, id spi.Identity, recorded *spi.RecordedAddress, hasProviderID bool) targetMachine {
+	return targetMachine{name: name, identity: id, address: recorded, created: hasProviderID || recorded != nil}
 }
 
-// recordForDelete ignores the fields of an orphan, for which machine-controller-manager sends a
+// targetOfDeletion ignores the fields of an orphan, for which machine-controller-manager sends a
 // fabricated Machine.
-func recordForDelete(in *spi.DeleteMachineInput) machineRecord {
-	record := newMachineRecord(in.Name, in.Identity, in.Recorded, in.HasProviderID)
-	record.created = record.created && !in.Orphan
+func targetOfDeletion(in *spi.DeleteMachineInput) targetMachine {
+	target := newTarget(in.Name, in.Identity, in.Recorded, in.HasProviderID)
+	target.created = target.created && !in.Orphan
 
-	return record
+	return target
 }
 
 // addressOf returns the current address of a VirtualMachine, or of all of them if the UID is empty.
@@ -46,19 +46,19 @@ func addressOf(c *providerapi.Clients, id spi.Identity, uid types.UID) spi.Addre
 // owns reports whether the VirtualMachine with the machine's name (nil if there is none) belongs to
 // the machine. The error wraps spi.ErrAddressChanged if the machine's VirtualMachine may exist
 // without being visible: it must count neither as missing nor as deleted.
-func owns(c *providerapi.Clients, record machineRecord, vm *kubevirtv1.VirtualMachine) (bool, error) {
-	elsewhere := record.address.Differs(addressOf(c, record.identity, ""))
-	ours := vm != nil && render.Owns(record.identity, vm.Labels)
+func owns(c *providerapi.Clients, target targetMachine, vm *kubevirtv1.VirtualMachine) (bool, error) {
+	elsewhere := target.address.Differs(addressOf(c, target.identity, ""))
+	ours := vm != nil && render.Owns(target.identity, vm.Labels)
 
 	switch {
-	case ours && (!elsewhere || record.address.MayBe(vm.UID)):
+	case ours && (!elsewhere || target.address.MayBe(vm.UID)):
 		return true, nil
-	case record.address.IsAbandoned():
+	case target.address.IsAbandoned():
 		return false, nil
 	case elsewhere:
-		return false, addressChanged(c, record, vm)
-	case vm != nil && record.claims(vm):
-		return false, wrongTags(c, record, "VirtualMachine", vm)
+		return false, addressChanged(c, target, vm)
+	case vm != nil && target.claims(vm):
+		return false, wrongTags(c, target, "VirtualMachine", vm)
 	default:
 		return false, nil
 	}
@@ -67,53 +67,53 @@ func owns(c *providerapi.Clients, record machineRecord, vm *kubevirtv1.VirtualMa
 // claims reports whether an object with the machine's name, but without its tags, belongs to the
 // machine according to its UID or, if the UID is not known, to its label. A Machine that never had
 // a VirtualMachine claims no object, since the object may belong to another shoot.
-func (r machineRecord) claims(object metav1.Object) bool {
-	if r.address != nil && r.address.UID != "" {
-		return r.address.Names(object.GetUID())
+func (t targetMachine) claims(object metav1.Object) bool {
+	if t.address != nil && t.address.UID != "" {
+		return t.address.Names(object.GetUID())
 	}
 
-	return r.created && object.GetLabels()[render.LabelMachine] == r.name
+	return t.created && object.GetLabels()[render.LabelMachine] == t.name
 }
 
 // tolerates reports whether an error of a provider cluster or of its credentials can be ignored
 // because an operator has abandoned the machine: the cluster may no longer exist, or may refuse the
 // credentials, and the kubeconfig may be missing or unusable.
-func (r machineRecord) tolerates(err error) bool {
-	return r.address.IsAbandoned() && slices.ContainsFunc(
+func (t targetMachine) tolerates(err error) bool {
+	return t.address.IsAbandoned() && slices.ContainsFunc(
 		[]error{spi.ErrUnavailable, spi.ErrUnauthenticated, spi.ErrForbidden, spi.ErrPrecondition, spi.ErrInvalid},
 		func(sentinel error) bool { return errors.Is(err, sentinel) },
 	)
 }
 
 // addressChanged returns the error for a machine that was created at another address.
-func addressChanged(c *providerapi.Clients, record machineRecord, vm *kubevirtv1.VirtualMachine) error {
-	here := addressOf(c, record.identity, "")
-	found := fmt.Sprintf("VirtualMachine %s is not found in %s", record.name, here)
+func addressChanged(c *providerapi.Clients, target targetMachine, vm *kubevirtv1.VirtualMachine) error {
+	here := addressOf(c, target.identity, "")
+	found := fmt.Sprintf("VirtualMachine %s is not found in %s", target.name, here)
 
 	switch {
-	case vm != nil && record.address.Names(vm.UID):
-		found = fmt.Sprintf("VirtualMachine %s has tags other than those in %s", record.name, here)
+	case vm != nil && target.address.Names(vm.UID):
+		found = fmt.Sprintf("VirtualMachine %s has tags other than those in %s", target.name, here)
 	case vm != nil:
-		found = fmt.Sprintf("VirtualMachine %s in %s does not belong to the Machine", record.name, here)
+		found = fmt.Sprintf("VirtualMachine %s in %s does not belong to the Machine", target.name, here)
 	}
 
-	if record.address.Fault != "" {
+	if target.address.Fault != "" {
 		return &spi.Error{
 			Kind:    spi.ErrAddressChanged,
-			Message: fmt.Sprintf("%s, and annotation %s of the Machine cannot be read: %s", found, spi.AnnotationAddress, record.address.Fault),
-			Remedy:  "correct the annotation, or " + abandon(record.name),
+			Message: fmt.Sprintf("%s, and annotation %s of the Machine cannot be read: %s", found, spi.AnnotationAddress, target.address.Fault),
+			Remedy:  "correct the annotation, or " + abandon(target.name),
 		}
 	}
 
-	restore := "restore " + changed(record.address.Address, here)
-	if vm != nil && record.address.Names(vm.UID) {
+	restore := "restore " + changed(target.address.Address, here)
+	if vm != nil && target.address.Names(vm.UID) {
 		restore = "label the VirtualMachine with the tags of the MachineClass, " + restore
 	}
 
 	return &spi.Error{
 		Kind:    spi.ErrAddressChanged,
-		Message: fmt.Sprintf("the Machine was created in %s; %s", record.address, found),
-		Remedy:  fmt.Sprintf("%s, or %s", restore, abandon(record.name)),
+		Message: fmt.Sprintf("the Machine was created in %s; %s", target.address, found),
+		Remedy:  fmt.Sprintf("%s, or %s", restore, abandon(target.name)),
 	}
 }
 
@@ -137,14 +137,14 @@ func changed(recorded, here spi.Address) string {
 }
 
 // wrongTags returns the error for an object of the machine that has other tags than the class.
-func wrongTags(c *providerapi.Clients, record machineRecord, kind string, object metav1.Object) error {
+func wrongTags(c *providerapi.Clients, target targetMachine, kind string, object metav1.Object) error {
 	has := object.GetLabels()
 
 	return &spi.Error{
 		Kind: spi.ErrAddressChanged,
 		Message: fmt.Sprintf("%s %s belongs to the Machine, but has the tags %q and %q instead of %s and %s of the MachineClass",
-			kind, c.Path(record.name), has[v1alpha1.TagCluster], has[v1alpha1.TagRole], record.identity.Cluster, record.identity.Role),
-		Remedy: fmt.Sprintf("restore the tags of the MachineClass or of the %s, or %s", kind, abandon(record.name)),
+			kind, c.Path(target.name), has[v1alpha1.TagCluster], has[v1alpha1.TagRole], target.identity.Cluster, target.identity.Role),
+		Remedy: fmt.Sprintf("restore the tags of the MachineClass or of the %s, or %s", kind, abandon(target.name)),
 	}
 }
 

@@ -26,8 +26,8 @@ func foundVM(uid types.UID, tags spi.Identity, machineLabel string) *kubevirtv1.
 }
 
 // recordedIn is a record of VirtualMachine "u" in a namespace.
-func recordedIn(namespace string) *spi.AddressRecord {
-	return &spi.AddressRecord{Address: spi.Address{
+func recordedIn(namespace string) *spi.RecordedAddress {
+	return &spi.RecordedAddress{Address: spi.Address{
 		Server: "s", Namespace: namespace, Cluster: ours.Cluster, Role: ours.Role, UID: "u",
 	}}
 }
@@ -37,7 +37,7 @@ func recordedIn(namespace string) *spi.AddressRecord {
 func TestOwns(t *testing.T) {
 	t.Parallel()
 
-	here, there, broken, abandoned := recordedIn("here"), recordedIn("there"), &spi.AddressRecord{Fault: "fault"}, &spi.AddressRecord{Abandoned: true}
+	here, there, broken, abandoned := recordedIn("here"), recordedIn("there"), &spi.RecordedAddress{Fault: "fault"}, &spi.RecordedAddress{Abandoned: true}
 	tagged := recordedIn("here")
 	tagged.Cluster = "shoot--old"
 
@@ -45,7 +45,7 @@ func TestOwns(t *testing.T) {
 
 	tests := map[string]struct {
 		reason   string
-		recorded *spi.AddressRecord
+		recorded *spi.RecordedAddress
 		unmade   bool
 		found    *kubevirtv1.VirtualMachine
 		want     bool
@@ -90,7 +90,7 @@ func TestOwns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got, err := owns(c, machineRecord{name: "m", identity: ours, address: tc.recorded, created: !tc.unmade}, tc.found)
+			got, err := owns(c, targetMachine{name: "m", identity: ours, address: tc.recorded, created: !tc.unmade}, tc.found)
 			require.Equal(t, tc.want, got, tc.reason)
 
 			if tc.refused == "" {
@@ -114,19 +114,19 @@ func TestAddressChanged_NamesBothAddresses(t *testing.T) {
 	recorded := recordedIn("there")
 	recorded.Server = "https://old.example.com/k8s/c-1"
 
-	_, err := owns(c, machineRecord{name: "m", identity: ours, address: recorded, created: true}, nil)
+	_, err := owns(c, targetMachine{name: "m", identity: ours, address: recorded, created: true}, nil)
 	require.EqualError(t, err, "address changed: the Machine was created in namespace there of https://old.example.com/k8s/c-1 with the tags shoot--x "+
 		"and node; VirtualMachine m is not found in namespace here of https://new.example.com/k8s/c-2 with the tags shoot--x and node; restore the "+
 		"server of the kubeconfig and the namespace of the kubeconfig, or abandon the machine: kubectl annotate --overwrite machine m "+
 		"kubevirt.machine.gardener.cloud/address=abandoned")
 }
 
-// TestRecordForDelete_Orphan ignores the Machine of an orphan, which machine-controller-manager
+// TestTargetOfDeletion_Orphan ignores the Machine of an orphan, which machine-controller-manager
 // fabricates.
-func TestRecordForDelete_Orphan(t *testing.T) {
+func TestTargetOfDeletion_Orphan(t *testing.T) {
 	t.Parallel()
 
-	require.False(t, recordForDelete(&spi.DeleteMachineInput{Orphan: true, HasProviderID: true}).created)
-	require.True(t, recordForDelete(&spi.DeleteMachineInput{HasProviderID: true}).created)
-	require.True(t, recordForDelete(&spi.DeleteMachineInput{Recorded: &spi.AddressRecord{}}).created)
+	require.False(t, targetOfDeletion(&spi.DeleteMachineInput{Orphan: true, HasProviderID: true}).created)
+	require.True(t, targetOfDeletion(&spi.DeleteMachineInput{HasProviderID: true}).created)
+	require.True(t, targetOfDeletion(&spi.DeleteMachineInput{Recorded: &spi.RecordedAddress{}}).created)
 }

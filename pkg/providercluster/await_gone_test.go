@@ -73,5 +73,5 @@ func TestRemoveInstance_Forbidden(t *testing.T) {
 	require.NoError(t, err)
 
 	in := &spi.DeleteMachineInput{Name: "m", Identity: ours}
-	require.ErrorIs(t, p.removeInstance(t.Context(), c, in, machineRecord{}), spi.ErrForbidden)
+	require.ErrorIs(t, p.removeInstance(t.Context(), c, in, targetMachine{}), spi.ErrForbidden)
 }

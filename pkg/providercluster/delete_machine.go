@@ -17,12 +17,12 @@ import (
 // DeleteMachine implements spi.PluginSPI. It returns nil only when the guest can no longer run,
 // since the Node is deleted next, and a running kubelet would register it again.
 func (m *Machines) DeleteMachine(ctx context.Context, in *spi.DeleteMachineInput) error {
-	record := recordForDelete(in)
+	target := targetOfDeletion(in)
 
 	c, vm, err := m.readForDelete(ctx, in)
 
 	switch {
-	case record.tolerates(err):
+	case target.tolerates(err):
 		klog.FromContext(ctx).Info("Ignoring an abandoned machine: its provider cluster cannot be read", "machine", in.Name, "reason", err.Error())
 
 		return nil
@@ -33,7 +33,7 @@ func (m *Machines) DeleteMachine(ctx context.Context, in *spi.DeleteMachineInput
 	class := classOf(in.Identity, in.Class, in.Image)
 	m.images.RegisterClass(class)
 
-	if err := m.deleteMachine(ctx, c, in, record, vm); err != nil {
+	if err := m.deleteMachine(ctx, c, in, target, vm); err != nil {
 		return err
 	}
 
@@ -52,17 +52,17 @@ func (m *Machines) readForDelete(ctx context.Context, in *spi.DeleteMachineInput
 
 // deleteMachine deletes a machine. The VirtualMachine is the one with its name, or nil.
 func (m *Machines) deleteMachine(
-	ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput, record machineRecord, vm *kubevirtv1.VirtualMachine,
+	ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput, target targetMachine, vm *kubevirtv1.VirtualMachine,
 ) error {
-	ours, err := owns(c, record, vm)
+	ours, err := owns(c, target, vm)
 
 	switch {
 	case err != nil:
 	case vm == nil:
-		err = m.removeInstance(ctx, c, in, record)
+		err = m.removeInstance(ctx, c, in, target)
 	case ours:
 		err = m.removeAtAddress(ctx, c, in, vm)
-	case record.address.IsAbandoned() && record.claims(vm):
+	case target.address.IsAbandoned() && target.claims(vm):
 		return nil // The VirtualMachine stays, and with it its disks and Secrets.
 	}
 
@@ -130,7 +130,7 @@ func deleteLeftInstance(ctx context.Context, c *providerapi.Clients, in *spi.Del
 
 // removeInstance removes the instance of a VirtualMachine that is gone. It exists only if the
 // VirtualMachine was deleted with orphan propagation, or if its finalizers were removed.
-func (m *Machines) removeInstance(ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput, record machineRecord) error {
+func (m *Machines) removeInstance(ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput, target targetMachine) error {
 	instance, err := c.Instances().Get(ctx, in.Name)
 	if err != nil || instance == nil {
 		return err
@@ -141,8 +141,8 @@ func (m *Machines) removeInstance(ctx context.Context, c *providerapi.Clients, i
 	case render.Owns(in.Identity, instance.Labels):
 		return spi.WithRemedy(spi.Errorf(spi.ErrConflict, "VirtualMachineInstance %s has neither a VirtualMachine nor a Machine",
 			c.Path(in.Name)), "delete it")
-	case record.claims(instance) && !record.address.IsAbandoned():
-		return wrongTags(c, record, "VirtualMachineInstance", instance)
+	case target.claims(instance) && !target.address.IsAbandoned():
+		return wrongTags(c, target, "VirtualMachineInstance", instance)
 	default:
 		return nil
 	}

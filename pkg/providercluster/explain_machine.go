@@ -48,7 +48,7 @@ func (e *Explainer) ExplainMachine(ctx context.Context, in *spi.ExplainMachineIn
 		return nil, err
 	}
 
-	ours, err := owns(c, newMachineRecord(in.Name, in.Identity, in.Recorded, in.HasProviderID), vm)
+	ours, err := owns(c, newTarget(in.Name, in.Identity, in.Recorded, in.HasProviderID), vm)
 
 	switch {
 	case err != nil:

@@ -39,7 +39,7 @@ func TestDeleteMachine_AbandonedInLostCluster(t *testing.T) {
 					Reason: metav1.StatusReason(http.StatusText(code)),
 				})
 			})
-			given := &spi.AddressRecord{Abandoned: true}
+			given := &spi.RecordedAddress{Abandoned: true}
 
 			in := &spi.DeleteMachineInput{Kubeconfig: kubeconfig, Name: "m", Identity: ours, HasProviderID: true}
 			require.ErrorIs(t, p.DeleteMachine(t.Context(), in), refused)
@@ -76,7 +76,7 @@ func TestDeleteMachine_AbandonedWithoutCredentials(t *testing.T) {
 			_, err := p.GetMachineStatus(t.Context(), observed)
 			require.ErrorIs(t, err, spi.ErrInvalid)
 
-			in.Recorded, observed.Recorded = &spi.AddressRecord{Abandoned: true}, &spi.AddressRecord{Abandoned: true}
+			in.Recorded, observed.Recorded = &spi.RecordedAddress{Abandoned: true}, &spi.RecordedAddress{Abandoned: true}
 			require.NoError(t, p.DeleteMachine(t.Context(), &in))
 
 			_, err = p.GetMachineStatus(t.Context(), observed)
@@ -108,7 +108,7 @@ func TestDeleteMachine_AbandonedKeepsDisks(t *testing.T) {
 	})
 
 	require.NoError(t, p.DeleteMachine(t.Context(), &spi.DeleteMachineInput{
-		Kubeconfig: kubeconfig, Name: "m", Identity: ours, HasProviderID: true, Recorded: &spi.AddressRecord{Abandoned: true},
+		Kubeconfig: kubeconfig, Name: "m", Identity: ours, HasProviderID: true, Recorded: &spi.RecordedAddress{Abandoned: true},
 	}))
 	require.False(t, slices.Contains(sent, http.MethodDelete), "%v", sent)
 }

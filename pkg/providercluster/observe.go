@@ -15,18 +15,18 @@ import (
 // getOwned returns the VirtualMachine of a Machine, and the clients of its provider cluster. The
 // error wraps spi.ErrNotFound if there is none or it is not managed for this Machine.
 func (m *Machines) getOwned(ctx context.Context, in *spi.ObserveMachineInput) (*providerapi.Clients, *kubevirtv1.VirtualMachine, error) {
-	record := newMachineRecord(in.Name, in.Identity, in.Recorded, in.HasProviderID)
+	target := newTarget(in.Name, in.Identity, in.Recorded, in.HasProviderID)
 
 	c, vm, err := m.read(ctx, in.Kubeconfig, in.Name)
 
 	switch {
-	case record.tolerates(err):
+	case target.tolerates(err):
 		return nil, nil, spi.Errorf(spi.ErrNotFound, "VirtualMachine %s was abandoned", in.Name)
 	case err != nil:
 		return nil, nil, err
 	}
 
-	ours, err := owns(c, record, vm)
+	ours, err := owns(c, target, vm)
 
 	switch {
 	case err != nil:

@@ -21,8 +21,8 @@ const (
 
 	// maxAddressServer and maxAddressUID bound parts of an address, in bytes. A UUID has 36.
 	maxAddressServer, maxAddressUID = 1024, 64
-	// maxAddressRecord bounds the annotation's value, in bytes. JSON may encode one byte as six.
-	maxAddressRecord = 8192
+	// maxRecordedAddress bounds the annotation's value, in bytes. JSON may encode one byte as six.
+	maxRecordedAddress = 8192
 )
 
 // Address locates and identifies a VirtualMachine. If a VirtualMachine is not found at an address
@@ -73,12 +73,12 @@ func (a Address) Encode() string {
 }
 
 // DecodeAddress decodes the result of Encode. It ignores fields that a later version adds, so that
-// an earlier version can still read the record. The error does not quote the value.
+// an earlier version can still read the annotation. The error does not quote the value.
 func DecodeAddress(value string) (Address, error) {
 	var a Address
 
-	if len(value) > maxAddressRecord {
-		return Address{}, fmt.Errorf("it is longer than %d bytes", maxAddressRecord)
+	if len(value) > maxRecordedAddress {
+		return Address{}, fmt.Errorf("it is longer than %d bytes", maxRecordedAddress)
 	}
 
 	if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(value), &a); err != nil {
@@ -115,8 +115,8 @@ func printable(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// AddressRecord is the annotation AnnotationAddress of a Machine.
-type AddressRecord struct {
+// RecordedAddress is the address that a Machine records, by default in the annotation AnnotationAddress.
+type RecordedAddress struct {
 	// Address is the recorded address; empty if Abandoned or Fault is set.
 	Address
 	// Abandoned is set if an operator has abandoned the machine.
@@ -125,44 +125,44 @@ type AddressRecord struct {
 	Fault string
 }
 
-// RecordedAddress returns the address record in a Machine's annotations, or nil if there is none.
-func RecordedAddress(annotations map[string]string) *AddressRecord {
+// RecordedAddressOf returns the address recorded in a Machine's annotations, or nil if there is none.
+func RecordedAddressOf(annotations map[string]string) *RecordedAddress {
 	value, recorded := annotations[AnnotationAddress]
 
 	switch {
 	case !recorded:
 		return nil
 	case value == AddressAbandoned:
-		return &AddressRecord{Abandoned: true}
+		return &RecordedAddress{Abandoned: true}
 	}
 
 	address, err := DecodeAddress(value)
 	if err != nil {
-		return &AddressRecord{Fault: err.Error()}
+		return &RecordedAddress{Fault: err.Error()}
 	}
 
-	return &AddressRecord{Address: address}
+	return &RecordedAddress{Address: address}
 }
 
 // Differs reports whether the machine was, or may have been, created at a place other than this
-// one. Without a record, the place is not known, and Differs returns false.
-func (r *AddressRecord) Differs(from Address) bool {
+// one. Without it, the place is not known, and Differs returns false.
+func (r *RecordedAddress) Differs(from Address) bool {
 	return r != nil && !r.Abandoned && !r.SamePlace(from)
 }
 
 // IsAbandoned reports whether an operator has abandoned the machine.
-func (r *AddressRecord) IsAbandoned() bool {
+func (r *RecordedAddress) IsAbandoned() bool {
 	return r != nil && r.Abandoned
 }
 
-// Names reports whether the record names this VirtualMachine.
-func (r *AddressRecord) Names(virtualMachine types.UID) bool {
+// Names reports whether it names this VirtualMachine.
+func (r *RecordedAddress) Names(virtualMachine types.UID) bool {
 	return r != nil && r.UID != "" && r.UID == virtualMachine
 }
 
 // MayBe reports whether one of the driver's VirtualMachines at another place may be the recorded
-// one. A record that cannot be read excludes none.
-func (r *AddressRecord) MayBe(virtualMachine types.UID) bool {
+// one. An annotation that cannot be read excludes none.
+func (r *RecordedAddress) MayBe(virtualMachine types.UID) bool {
 	return r.Names(virtualMachine) || r != nil && r.Fault != ""
 }
 

@@ -11,7 +11,7 @@ import (
 
 var here = spi.Address{Server: "https://provider.example.com:6443/k8s/c-1", Namespace: "machines", Cluster: "shoot--x", Role: "node", UID: "u-1"}
 
-func TestAddressRecord_RoundTrip(t *testing.T) {
+func TestRecordedAddress_RoundTrip(t *testing.T) {
 	t.Parallel()
 
 	const stored = `{"server":"https://provider.example.com:6443/k8s/c-1","namespace":"machines","cluster":"shoot--x","role":"node","uid":"u-1"}`
@@ -22,7 +22,7 @@ func TestAddressRecord_RoundTrip(t *testing.T) {
 	require.Equal(t, here, got)
 }
 
-func TestRecordedAddress(t *testing.T) {
+func TestRecordedAddressOf(t *testing.T) {
 	t.Parallel()
 
 	broken := func(from, to string) string { return strings.Replace(here.Encode(), from, to, 1) }
@@ -55,9 +55,9 @@ func TestRecordedAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got := spi.RecordedAddress(map[string]string{spi.AnnotationAddress: tc.value})
+			got := spi.RecordedAddressOf(map[string]string{spi.AnnotationAddress: tc.value})
 			if tc.fault == "" {
-				require.Equal(t, &spi.AddressRecord{Address: here}, got, tc.reason)
+				require.Equal(t, &spi.RecordedAddress{Address: here}, got, tc.reason)
 
 				return
 			}
@@ -68,11 +68,11 @@ func TestRecordedAddress(t *testing.T) {
 		})
 	}
 
-	require.Nil(t, spi.RecordedAddress(nil))
-	require.Equal(t, &spi.AddressRecord{Abandoned: true}, spi.RecordedAddress(map[string]string{spi.AnnotationAddress: "abandoned"}))
+	require.Nil(t, spi.RecordedAddressOf(nil))
+	require.Equal(t, &spi.RecordedAddress{Abandoned: true}, spi.RecordedAddressOf(map[string]string{spi.AnnotationAddress: "abandoned"}))
 }
 
-func TestAddressRecord_Differs(t *testing.T) {
+func TestRecordedAddress_Differs(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -94,9 +94,9 @@ func TestAddressRecord_Differs(t *testing.T) {
 
 			now := here
 			tc.change(&now)
-			require.Equal(t, tc.want, (&spi.AddressRecord{Address: here}).Differs(now), tc.reason)
-			require.False(t, (*spi.AddressRecord)(nil).Differs(now), "nothing was recorded")
-			require.False(t, (&spi.AddressRecord{Abandoned: true}).Differs(now), "it was given up")
+			require.Equal(t, tc.want, (&spi.RecordedAddress{Address: here}).Differs(now), tc.reason)
+			require.False(t, (*spi.RecordedAddress)(nil).Differs(now), "nothing was recorded")
+			require.False(t, (&spi.RecordedAddress{Abandoned: true}).Differs(now), "it was given up")
 		})
 	}
 }

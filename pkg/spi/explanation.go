@@ -64,7 +64,7 @@ type ExplainMachineInput struct {
 	// Deleting is set if the Machine is being deleted.
 	Deleting bool
 	// Recorded is the address that the Machine records; nil if there is none.
-	Recorded *AddressRecord
+	Recorded *RecordedAddress
 	// Create is the specification of the machine. If there is no VirtualMachine, a dry run checks
 	// whether the provider cluster would accept it. There is no dry run if it is nil.
 	Create *CreateMachineInput

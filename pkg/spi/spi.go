@@ -34,7 +34,7 @@ type PluginSPI interface {
 	GetMachineStatus(ctx context.Context, in *ObserveMachineInput) (*Machine, error)
 	// DeleteMachine deletes the machine and returns nil once the VirtualMachine and its
 	// VirtualMachineInstance are gone. It returns a MovedError, and deletes nothing, until the
-	// record of a machine that was moved names its present address.
+	// Machine of a machine that was moved records its present address.
 	DeleteMachine(ctx context.Context, in *DeleteMachineInput) error
 	// ListMachines returns the machines that have exactly this identity's tags.
 	ListMachines(ctx context.Context, in *ListMachinesInput) ([]Machine, error)
@@ -136,7 +136,7 @@ type ObserveMachineInput struct {
 	// HasProviderID is set if machine-controller-manager has persisted the machine's provider ID.
 	HasProviderID bool
 	// Recorded is the address that the Machine records; nil if there is none.
-	Recorded *AddressRecord
+	Recorded *RecordedAddress
 	// CreationTimeout is how long the machine may take before
 	// machine-controller-manager replaces it.
 	CreationTimeout time.Duration
@@ -159,7 +159,7 @@ type DeleteMachineInput struct {
 	// HasProviderID is set if machine-controller-manager has persisted the machine's provider ID.
 	HasProviderID bool
 	// Recorded is the address that the Machine records; nil if there is none.
-	Recorded *AddressRecord
+	Recorded *RecordedAddress
 	// Orphan is set if no Machine object is known for this machine: only ListMachines found it.
 	Orphan bool
 	// Class is the machine's MachineClass. If it is being deleted, golden images that are no longer

@@ -180,7 +180,7 @@ func TestRecordFollowsAMove(t *testing.T) {
 			return false, err
 		}
 
-		return strings.Contains(spi.RecordedAddress(found.Annotations).Server, "localhost"), nil
+		return strings.Contains(spi.RecordedAddressOf(found.Annotations).Server, "localhost"), nil
 	})
 
 	s.AwaitEnd(t)
@@ -217,7 +217,7 @@ func TestRecordsAreCompleted(t *testing.T) {
 func requireRecorded(t *testing.T, s *harness.Shoot, name string) {
 	t.Helper()
 
-	recorded := spi.RecordedAddress(machineObject(t, s, name).Annotations)
+	recorded := spi.RecordedAddressOf(machineObject(t, s, name).Annotations)
 	require.NotNil(t, recorded)
 	require.Empty(t, recorded.Fault)
 	require.Equal(t, s.VM(t, name).UID, recorded.UID)
