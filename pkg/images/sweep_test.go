@@ -21,6 +21,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/pages"
 )
 
 const (
@@ -141,7 +142,7 @@ func TestSweep_EndlessList(t *testing.T) {
 				return
 			}
 
-			require.EqualValues(t, providerapi.MaxPages, s.pages.Load())
+			require.EqualValues(t, pages.MaxPages, s.pages.Load())
 			require.Zero(t, s.deleted.Load(), "a part of a list is never used")
 		})
 	}

@@ -13,12 +13,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 )
 
-const (
-	// MaxObjects bounds the objects in a list. A partial list is never used.
-	MaxObjects = pages.MaxObjects
-	// MaxPages bounds the pages of a list with the default page size.
-	MaxPages = pages.MaxPages
-)
+// MaxObjects bounds the objects in a list. A partial list is never used.
+const MaxObjects = pages.MaxObjects
 
 // ErrListTooLarge is the error for a list that exceeds its bounds. Errors that wrap it also wrap
 // spi.ErrUnavailable.

@@ -15,6 +15,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/pages"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -45,11 +46,11 @@ func names(object metav1.Object) (string, bool) {
 	return object.GetName(), true
 }
 
-// pages is a typed client that responds as the function does.
-type pages func(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error)
+// pager is a typed client that responds as the function does.
+type pager func(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error)
 
 // List implements providerapi.Lister.
-func (p pages) List(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+func (p pager) List(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	return p(ctx, opts)
 }
 
@@ -63,7 +64,7 @@ func TestCollect(t *testing.T) {
 	var asked []metav1.ListOptions
 
 	list := providerapi.List{Description: "books", Labels: "a=b", Fields: "c=d"}
-	from := pages(func(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	from := pager(func(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 		asked = append(asked, opts)
 
 		return book{2, 0, 2}.page(ctx, opts)
@@ -92,7 +93,7 @@ func TestCollect_RetriesPage(t *testing.T) {
 	t.Parallel()
 
 	broken := false
-	from := pages(func(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	from := pager(func(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 		if opts.Continue != "" && !broken {
 			broken = true
 
@@ -113,7 +114,7 @@ func TestCollect_NoPartialList(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
-		page  pages
+		page  pager
 		says  string
 		wraps error
 		asked int
@@ -125,7 +126,7 @@ func TestCollect_NoPartialList(t *testing.T) {
 
 			return book{1, 1}.page(ctx, opts)
 		}, "list books: the response cannot be read", errBroken, 4},
-		"Endless":    {make(book, providerapi.MaxPages+1).page, "list books: the list does not end", providerapi.ErrListTooLarge, providerapi.MaxPages},
+		"Endless":    {make(book, pages.MaxPages+1).page, "list books: the list does not end", providerapi.ErrListTooLarge, pages.MaxPages},
 		"TooLong":    {book{providerapi.MaxObjects + 1}.page, "list books: the list does not end", providerapi.ErrListTooLarge, 1},
 		"SmallPages": {make(book, 1000).page, "list books: the list does not end", providerapi.ErrListTooLarge, 400},
 	}
@@ -135,7 +136,7 @@ func TestCollect_NoPartialList(t *testing.T) {
 			t.Parallel()
 
 			asked, perPage := 0, int64(0)
-			from := pages(func(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+			from := pager(func(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 				asked++
 
 				return tc.page(ctx, opts)
@@ -219,7 +220,7 @@ func TestCollectSmallerPages(t *testing.T) {
 func TestCollectOtherObjects(t *testing.T) {
 	t.Parallel()
 
-	_, err := providerapi.Collect(t.Context(), &providerapi.Clients{}, pages(book{1}.page), providerapi.List{Description: "books"},
+	_, err := providerapi.Collect(t.Context(), &providerapi.Clients{}, pager(book{1}.page), providerapi.List{Description: "books"},
 		func(status *metav1.Status) (*metav1.Status, bool) { return status, true })
 	require.ErrorContains(t, err, "list books: the response cannot be read")
 }
@@ -228,15 +229,15 @@ func TestCollectOtherObjects(t *testing.T) {
 func TestSome(t *testing.T) {
 	t.Parallel()
 
-	some, err := providerapi.Some[metav1.PartialObjectMetadata](t.Context(), pages(book{5, 5}.page), providerapi.List{}, 3)
+	some, err := providerapi.Some[metav1.PartialObjectMetadata](t.Context(), pager(book{5, 5}.page), providerapi.List{}, 3)
 	require.NoError(t, err)
 	require.Len(t, some, 3, "a server need not keep to the limit")
 
-	some, err = providerapi.Some[metav1.PartialObjectMetadata](t.Context(), pages(book{2, 5, 5}.page), providerapi.List{}, 3)
+	some, err = providerapi.Some[metav1.PartialObjectMetadata](t.Context(), pager(book{2, 5, 5}.page), providerapi.List{}, 3)
 	require.NoError(t, err)
 	require.Len(t, some, 3, "nor fill its pages")
 
-	some, err = providerapi.Some[metav1.PartialObjectMetadata](t.Context(), pages(book{5}.page), providerapi.List{MaxKept: 700}, 3)
+	some, err = providerapi.Some[metav1.PartialObjectMetadata](t.Context(), pager(book{5}.page), providerapi.List{MaxKept: 700}, 3)
 	require.ErrorIs(t, err, providerapi.ErrListTooLarge)
 	require.NotEmpty(t, some, "what was read before is returned")
 }

@@ -19,12 +19,9 @@ import (
 // expired explains a 401. Gardener classifies errors by keywords such as Unauthorized.
 const expired = "Unauthorized: the token or client certificate in the kubeconfig has expired or was revoked"
 
-// Sanitize returns the text of a request's error in a form that is safe for the shoot's status. The
+// sanitized returns a request's error without its kind, in a form that is safe for the shoot's status. The
 // message of a metav1.Status is kept. The text of any other failure may quote bytes of an untrusted
 // response or of a Secret, so it is replaced with the kind of failure.
-func Sanitize(err error) string { return sanitized(err).Message }
-
-// sanitized returns a request's error without its kind.
 func sanitized(err error) *spi.Error {
 	e := &spi.Error{Cause: err}
 

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// MaxDeleteWait bounds how long DeleteMachine waits for any guest.
-	MaxDeleteWait = validation.MaxTerminationGracePeriod + deleteSlack
+	// maxDeleteWait bounds how long DeleteMachine waits for any guest.
+	maxDeleteWait = validation.MaxTerminationGracePeriod + deleteSlack
 	// deleteSlack is how long a deletion may take beyond the guest's grace period.
 	deleteSlack = time.Minute
 	// defaultGracePeriod is KubeVirt's default for a VirtualMachine without a grace period, in

@@ -26,9 +26,9 @@ func TestDeleteWait(t *testing.T) {
 		"None":       {"KubeVirt's own period", nil, 30*time.Second + deleteSlack},
 		"Zero":       {"a guest that is ended at once", ptr.To[int64](0), deleteSlack},
 		"Some":       {"all of its time", ptr.To[int64](60), time.Minute + deleteSlack},
-		"AllThereIs": {"what a ProviderSpec can ask for is never cut", ptr.To(int64(validation.MaxTerminationGracePeriod / time.Second)), MaxDeleteWait},
-		"More":       {"a VirtualMachine of an older release", ptr.To[int64](3600), MaxDeleteWait},
-		"TooMuch":    {"no overflow", ptr.To[int64](1 << 62), MaxDeleteWait},
+		"AllThereIs": {"what a ProviderSpec can ask for is never cut", ptr.To(int64(validation.MaxTerminationGracePeriod / time.Second)), maxDeleteWait},
+		"More":       {"a VirtualMachine of an older release", ptr.To[int64](3600), maxDeleteWait},
+		"TooMuch":    {"no overflow", ptr.To[int64](1 << 62), maxDeleteWait},
 		"Negative":   {"an invalid grace period of an edited VirtualMachine", ptr.To[int64](-5), deleteSlack},
 	}
 
@@ -36,7 +36,7 @@ func TestDeleteWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			require.Equal(t, tc.want, deleteWait(tc.grace, MaxDeleteWait), tc.reason)
+			require.Equal(t, tc.want, deleteWait(tc.grace, maxDeleteWait), tc.reason)
 		})
 	}
 }

@@ -210,7 +210,7 @@ func (e *Explainer) explainDeletion(ctx context.Context, r *reader, seen *eviden
 	cause = &spi.Cause{
 		Err:          r.stillDeleting(ctx, vm.Name, now),
 		Since:        vm.DeletionTimestamp.Time,
-		ReportableAt: vm.DeletionTimestamp.Add(deleteWait(gracePeriodOf(vm), MaxDeleteWait)),
+		ReportableAt: vm.DeletionTimestamp.Add(deleteWait(gracePeriodOf(vm), maxDeleteWait)),
 	}
 
 	if cause.ReportableAt.After(now) {

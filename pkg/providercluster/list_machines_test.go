@@ -17,6 +17,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/images"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/pages"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
 )
@@ -127,17 +128,17 @@ func TestListMachines_EndlessLists(t *testing.T) {
 	}{
 		"Empty":         {"no machines", numbered(1, 0), 0, nil, 1},
 		"Full":          {"as many as there may be", numbered(40, 500), providerapi.MaxObjects, nil, 40},
-		"Sparse":        {"a server need not fill its pages", numbered(providerapi.MaxPages, 1), providerapi.MaxPages, nil, providerapi.MaxPages},
+		"Sparse":        {"a server need not fill its pages", numbered(pages.MaxPages, 1), pages.MaxPages, nil, pages.MaxPages},
 		"OneTooMany":    {"the bound is one", numbered(41, 500), 0, spi.ErrUnavailable, 41},
 		"Endless":       {"full pages without end", numbered(forever, 500), 0, spi.ErrUnavailable, 41},
-		"EndlessSparse": {"empty pages without end", numbered(forever, 0), 0, spi.ErrUnavailable, providerapi.MaxPages},
+		"EndlessSparse": {"empty pages without end", numbered(forever, 0), 0, spi.ErrUnavailable, pages.MaxPages},
 		"LargePages":    {"a server that does not know limits", numbered(forever, providerapi.MaxObjects/2+1), 0, spi.ErrUnavailable, 2},
 		"Circle": {"a page that leads back to itself", func(string) page {
 			return page{size: 1, next: "x"}
 		}, 0, spi.ErrUnavailable, 2},
 		"WideCircle": {"pages that lead back to each other", func(token string) page {
 			return page{size: 1, next: map[string]string{"": "x", "x": "y", "y": "x"}[token]}
-		}, 0, spi.ErrUnavailable, providerapi.MaxPages},
+		}, 0, spi.ErrUnavailable, pages.MaxPages},
 		"Broken": {"an error in the middle", func(token string) page {
 			return map[string]page{"": {size: 500, next: "x"}, "x": {size: -1}}[token]
 		}, 0, spi.ErrForbidden, 2},

@@ -40,8 +40,8 @@ type Options struct {
 	// InitializeWait is how long InitializeMachine waits for the machine to be scheduled, while a
 	// worker reconciles no other machine; by default 15 s.
 	InitializeWait time.Duration
-	// MaxDeleteWait bounds how long DeleteMachine waits for any guest; by default the constant of that
-	// name. machine-controller-manager then calls again.
+	// MaxDeleteWait bounds how long DeleteMachine waits for any guest; by default five minutes.
+	// machine-controller-manager then calls again.
 	MaxDeleteWait time.Duration
 	// Clock is the clock for grace periods; by default the real one.
 	Clock clock.Clock
@@ -71,7 +71,7 @@ var _ spi.PluginSPI = (*Machines)(nil)
 func NewMachines(clients *providerapi.Cache, manager *images.Manager, options Options) *Machines {
 	options.Clock = cmp.Or[clock.Clock](options.Clock, clock.RealClock{})
 	options.InitializeWait = cmp.Or(options.InitializeWait, initializeWait)
-	options.MaxDeleteWait = cmp.Or(options.MaxDeleteWait, MaxDeleteWait)
+	options.MaxDeleteWait = cmp.Or(options.MaxDeleteWait, maxDeleteWait)
 
 	sightingRetention := options.OrphanGracePeriod + 2*options.OrphanPeriod
 

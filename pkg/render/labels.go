@@ -13,9 +13,9 @@ import (
 const (
 	// LabelMachine is the name of the Machine, on every object of a machine.
 	LabelMachine = "kubevirt.machine.gardener.cloud/machine"
-	// LabelMachineDeployment is the name of the MachineDeployment, on every object of a machine.
+	// labelMachineDeployment is the name of the MachineDeployment, on every object of a machine.
 	// The scheduler spreads the machines of a MachineDeployment by this label.
-	LabelMachineDeployment = "kubevirt.machine.gardener.cloud/machine-deployment"
+	labelMachineDeployment = "kubevirt.machine.gardener.cloud/machine-deployment"
 
 	// labelCCMCluster and labelCCMRole select a shoot's launcher pods for the load balancers of
 	// KubeVirt's cloud-controller-manager (kubevirt/cloud-provider-kubevirt,
@@ -25,15 +25,15 @@ const (
 	ccmRoleWorker   = "worker"
 )
 
-// Labels returns the labels of every object of a machine: the tags,
+// objectLabels returns the labels of every object of a machine: the tags,
 // and the labels that identify the machine.
-func Labels(in *spi.CreateMachineInput) map[string]string {
+func objectLabels(in *spi.CreateMachineInput) map[string]string {
 	set := maps.Clone(in.Spec.Tags)
 	set[LabelMachine] = in.Name
 	set[v1alpha1.LabelManagedBy] = v1alpha1.ManagedBy
 
 	if in.Deployment != "" {
-		set[LabelMachineDeployment] = in.Deployment
+		set[labelMachineDeployment] = in.Deployment
 	}
 
 	if _, tag := set[v1alpha1.LabelWorkerPool]; !tag && in.WorkerPool != "" {
@@ -45,7 +45,7 @@ func Labels(in *spi.CreateMachineInput) map[string]string {
 
 // templateLabels returns the labels of the virtual machine's pod.
 func templateLabels(in *spi.CreateMachineInput) map[string]string {
-	set := Labels(in)
+	set := objectLabels(in)
 	set[labelCCMCluster] = in.Identity().Cluster
 	set[labelCCMRole] = ccmRoleWorker
 

@@ -68,7 +68,7 @@ func spread(in *spi.CreateMachineInput) []corev1.TopologySpreadConstraint {
 		WhenUnsatisfiable: corev1.ScheduleAnyway,
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{
 			v1alpha1.TagCluster:    in.Identity().Cluster,
-			LabelMachineDeployment: in.Deployment,
+			labelMachineDeployment: in.Deployment,
 		}},
 	}}
 }

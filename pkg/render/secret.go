@@ -52,7 +52,7 @@ func sshKeysSecret(in *spi.CreateMachineInput, namespace string) *corev1.Secret 
 func secret(in *spi.CreateMachineInput, name, namespace string, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: Labels(in)},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: objectLabels(in)},
 		Type:       corev1.SecretTypeOpaque,
 		Data:       data,
 	}

@@ -43,7 +43,7 @@ func VirtualMachine(in *spi.CreateMachineInput, namespace string) (*kubevirtv1.V
 func base(in *spi.CreateMachineInput, namespace string) (*kubevirtv1.VirtualMachine, error) {
 	vm := &kubevirtv1.VirtualMachine{
 		TypeMeta:   metav1.TypeMeta{APIVersion: kubevirtv1.GroupVersion.String(), Kind: kubevirtv1.VirtualMachineGroupVersionKind.Kind},
-		ObjectMeta: metav1.ObjectMeta{Name: in.Name, Namespace: namespace, Labels: Labels(in)},
+		ObjectMeta: metav1.ObjectMeta{Name: in.Name, Namespace: namespace, Labels: objectLabels(in)},
 		Spec: kubevirtv1.VirtualMachineSpec{
 			RunStrategy:         ptr.To(runStrategy(in.Spec)),
 			DataVolumeTemplates: dataVolumeTemplates(in),

@@ -108,7 +108,7 @@ func dataVolumeTemplate(in *spi.CreateMachineInput, volume string, from *v1alpha
 		TypeMeta: metav1.TypeMeta{APIVersion: cdiv1beta1.SchemeGroupVersion.String(), Kind: "DataVolume"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        DataVolumeName(in.Name, in.UID, volume),
-			Labels:      Labels(in),
+			Labels:      objectLabels(in),
 			Annotations: maps.Clone(from.Annotations),
 		},
 		Spec: *from.DataVolumeSpec.DeepCopy(),

@@ -65,11 +65,6 @@ func NewClients(servers transport.Servers, workers int) *Clients {
 	return &Clients{servers: servers, places: newPlaces(workers)}
 }
 
-// New is the Factory for all servers, and for a single reconciliation at a time.
-func New(ctx context.Context, seed client.Reader, ref corev1.SecretReference) (*Cluster, error) {
-	return (&Clients{}).New(ctx, seed, ref)
-}
-
 // New is the Factory of the controller. Errors do not quote the kubeconfig.
 func (c *Clients) New(ctx context.Context, seed client.Reader, ref corev1.SecretReference) (*Cluster, error) {
 	secret := &corev1.Secret{}

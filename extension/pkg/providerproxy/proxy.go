@@ -48,8 +48,8 @@ func New(folder string, servers transport.Servers, log logr.Logger) *Proxy {
 	return p
 }
 
-// Ready returns an error if the proxy cannot send requests, because it has no credentials.
-func (p *Proxy) Ready() error {
+// ready returns an error if the proxy cannot send requests, because it has no credentials.
+func (p *Proxy) ready() error {
 	_, err := p.source.get()
 
 	return err

@@ -123,7 +123,7 @@ func TestProxy_NotReady(t *testing.T) {
 
 	folder := t.TempDir()
 	p := New(folder, transport.AnyServer, logr.Discard())
-	require.ErrorContains(t, p.Ready(), "read the kubeconfig")
+	require.ErrorContains(t, p.ready(), "read the kubeconfig")
 
 	front := httptest.NewServer(p)
 	t.Cleanup(front.Close)
@@ -135,7 +135,7 @@ func TestProxy_NotReady(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "kubeconfig"), []byte(`{"apiVersion": "v1", "kind": "Config", "current-context": "a",
 		"contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}], "clusters": [{"name": "a", "cluster": {"server": "https://a"}}],
 		"users": [{"name": "a", "user": {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sh", "interactiveMode": "Never"}}}]}`), 0o600))
-	require.ErrorContains(t, p.Ready(), "exec")
+	require.ErrorContains(t, p.ready(), "exec")
 }
 
 // pagesOf serves a list of Services in pages, as an API server does.

@@ -34,20 +34,20 @@ func TestEstimate(t *testing.T) {
 	}{
 		"Objects":          {"as many as there may be", `{"a":{"b":[{}` + strings.Repeat(",{}", testObjects-1) + `]}}`, nil},
 		"TooManyObjects":   {"more", `{"a":{"b":[{}` + strings.Repeat(",{}", testObjects+10) + `]}}`, errMemory},
-		"TooManyItems":     {"items of a list are larger", `{"items":[` + strings.Repeat("{},", MaxKept/costOfItem) + `{}]}`, errMemory},
-		"TooManyElements":  {"other elements take less", `[0` + strings.Repeat(",0", MaxKept/costOfElement) + `]`, errMemory},
-		"Nothing":          {"they may be nothing", `{"items":[null` + strings.Repeat(",null", MaxKept/costOfElement) + `]}`, errMemory},
+		"TooManyItems":     {"items of a list are larger", `{"items":[` + strings.Repeat("{},", maxKept/costOfItem) + `{}]}`, errMemory},
+		"TooManyElements":  {"other elements take less", `[0` + strings.Repeat(",0", maxKept/costOfElement) + `]`, errMemory},
+		"Nothing":          {"they may be nothing", `{"items":[null` + strings.Repeat(",null", maxKept/costOfElement) + `]}`, errMemory},
 		"Everywhere":       {"all arrays count", `{"a":[` + strings.Repeat(`{"b":[]},`, testObjects) + `{}]}`, errMemory},
-		"Members":          {"as many as there may be", members(MaxKept / (costOfMember + 8*costOfByte)), nil},
-		"TooManyMembers":   {"more", members(MaxKept / costOfMember), errMemory},
-		"MembersOfMany":    {"of all objects together", `{"a":[` + members(MaxKept/costOfMember/2) + `,` + members(MaxKept/costOfMember/2) + `]}`, errMemory},
-		"Bytes":            {"as many as there may be", `"` + strings.Repeat("x", MaxKept/costOfByte-2) + `"`, nil},
-		"TooManyBytes":     {"one more", `"` + strings.Repeat("x", MaxKept/costOfByte-1) + `"`, errMemory},
-		"Space":            {"white space too", strings.Repeat(" ", MaxKept/costOfByte+1), errMemory},
+		"Members":          {"as many as there may be", members(maxKept / (costOfMember + 8*costOfByte)), nil},
+		"TooManyMembers":   {"more", members(maxKept / costOfMember), errMemory},
+		"MembersOfMany":    {"of all objects together", `{"a":[` + members(maxKept/costOfMember/2) + `,` + members(maxKept/costOfMember/2) + `]}`, errMemory},
+		"Bytes":            {"as many as there may be", `"` + strings.Repeat("x", maxKept/costOfByte-2) + `"`, nil},
+		"TooManyBytes":     {"one more", `"` + strings.Repeat("x", maxKept/costOfByte-1) + `"`, errMemory},
+		"Space":            {"white space too", strings.Repeat(" ", maxKept/costOfByte+1), errMemory},
 		"Depth":            {"as deep as there may be", strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth), nil},
 		"TooDeep":          {"one more", strings.Repeat(`{"a":`, maxDepth+1), errDepth},
 		"Text":             {"a text is one element", `["` + strings.Repeat(`,\",\\`, 10_000) + `"]`, nil},
-		"AfterText":        {"it ends at its quote", `["\\"` + strings.Repeat(`,""`, MaxKept/costOfElement) + `]`, errMemory},
+		"AfterText":        {"it ends at its quote", `["\\"` + strings.Repeat(`,""`, maxKept/costOfElement) + `]`, errMemory},
 		"Documents":        {"a response is one document", strings.Repeat(`{"object":{"a":[1,2,3]}}`+"\n", 10*testObjects), errMemory},
 		"Unopened":         {"what is no JSON is the decoder's to refuse", `]}],` + strings.Repeat(",", 100_000), nil},
 		"Quantity":         {"it takes hours to parse", `{"memory":{"guest":"` + hang + `"}}`, errNumber},
@@ -91,7 +91,7 @@ func TestEstimate(t *testing.T) {
 }
 
 // testObjects is the number of empty objects in an array that a response may have.
-const testObjects = MaxKept/(costOfObject+costOfElement+3*costOfByte) - 1
+const testObjects = maxKept/(costOfObject+costOfElement+3*costOfByte) - 1
 
 // TestEstimate_Cost has the cost of documents, without that of their bytes.
 func TestEstimate_Cost(t *testing.T) {
@@ -127,7 +127,7 @@ func TestEstimate_Cost(t *testing.T) {
 // check is estimate, with the error of a response that takes too much memory.
 func check(body string) error {
 	cost, err := estimate([]byte(body))
-	if err == nil && cost > MaxKept {
+	if err == nil && cost > maxKept {
 		return errMemory
 	}
 

@@ -17,7 +17,7 @@ func (e *excessError) Error() string { return e.text }
 var ErrPage error = &excessError{fmt.Sprintf("the response is too large: its page takes more than %d MiB of memory", maxPage>>20)}
 
 var (
-	errMemory = &excessError{fmt.Sprintf("the response is too large: it takes more than %d MiB of memory", MaxKept>>20)}
+	errMemory = &excessError{fmt.Sprintf("the response is too large: it takes more than %d MiB of memory", maxKept>>20)}
 	errDepth  = &excessError{fmt.Sprintf("the response is too large: it has more than %d levels of nesting", maxDepth)}
 	errNumber = &excessError{fmt.Sprintf("the response has a number with more than %d digits, or more than %d in its exponent",
 		quantity.MaxDigits, quantity.MaxExponentDigits)}

@@ -24,7 +24,7 @@ func TestMaxKept_LargeMachine(t *testing.T) {
 		cost, err := estimate(text)
 		require.NoError(t, err)
 		t.Logf("%s: %d KiB of text, %d KiB of memory", name, len(text)>>10, cost>>10)
-		require.Less(t, cost, int64(MaxKept*3/4), name)
+		require.Less(t, cost, int64(maxKept*3/4), name)
 	}
 }
 

@@ -8,10 +8,10 @@ import "time"
 
 // Memory of one response, in bytes. It is estimated before the response is decoded.
 const (
-	// MaxKept bounds the memory of any response that is not a page of a list, and of an event of a watch: a
+	// maxKept bounds the memory of any response that is not a page of a list, and of an event of a watch: a
 	// call keeps it, and fifty calls run at a time. TestMaxKept_LargeMachine has the largest objects that
 	// are expected of a provider cluster: they take three quarters of it.
-	MaxKept = 1 << 20
+	maxKept = 1 << 20
 	// maxPage bounds the memory of a page of a list, which is dropped before the next one is read. The
 	// metadata of 500 VirtualMachines take two thirds of it.
 	maxPage = 32 << 20

@@ -35,7 +35,7 @@ type responseBody struct {
 
 // bodyOf returns the body of a response.
 func bodyOf(ctx context.Context, resp *http.Response, watch bool, slot *ReadSlot, timer *timer) *responseBody {
-	b := &responseBody{ReadCloser: resp.Body, most: MaxKept, excess: errMemory, ctx: ctx, timer: timer}
+	b := &responseBody{ReadCloser: resp.Body, most: maxKept, excess: errMemory, ctx: ctx, timer: timer}
 
 	switch {
 	case watch:
@@ -118,7 +118,7 @@ func (b *responseBody) whole() ([]byte, error) {
 func (b *responseBody) event() ([]byte, error) {
 	var event json.RawMessage
 
-	b.left.N = MaxKept / costOfByte
+	b.left.N = maxKept / costOfByte
 
 	err := b.events.Decode(&event)
 	if err != nil && b.left.N == 0 {

@@ -40,10 +40,10 @@ func TestBodyOf_Bounds(t *testing.T) {
 		most        int64
 		excess      error
 	}{
-		"Object":      {reason: "a call keeps it", most: MaxKept, excess: errMemory},
+		"Object":      {reason: "a call keeps it", most: maxKept, excess: errMemory},
 		"Page":        {reason: "it is dropped before the next one", slot: true, most: maxPage, excess: ErrPage},
-		"Watch":       {reason: "a call keeps an event", watch: true, most: MaxKept, excess: errMemory},
-		"WatchInSlot": {reason: "a watch would hold the slot for minutes", watch: true, slot: true, most: MaxKept, excess: errMemory},
+		"Watch":       {reason: "a call keeps an event", watch: true, most: maxKept, excess: errMemory},
+		"WatchInSlot": {reason: "a watch would hold the slot for minutes", watch: true, slot: true, most: maxKept, excess: errMemory},
 	}
 
 	for name, tc := range tests {

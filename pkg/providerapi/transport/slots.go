@@ -100,7 +100,7 @@ type slotKey struct{}
 
 // WithReadSlot returns a context whose responses are pages of a list, which the caller drops one after the
 // other; all of them must come from one provider cluster. They may be large, and share one slot. Any other
-// response is refused if it would take more memory than MaxKept.
+// response is refused if it would take more memory than maxKept.
 func WithReadSlot(ctx context.Context) (context.Context, *ReadSlot) {
 	shared := &ReadSlot{}
 

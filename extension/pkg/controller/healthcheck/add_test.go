@@ -19,7 +19,7 @@ func TestResources(t *testing.T) {
 
 	conditions := map[string]gardencorev1beta1.ConditionType{}
 
-	for _, r := range resources(newSeed(t, ""), providercluster.New, (&providercluster.Clients{}).Accepts) {
+	for _, r := range resources(newSeed(t, ""), (&providercluster.Clients{}).New, (&providercluster.Clients{}).Accepts) {
 		conditions[r.kind] = r.condition
 	}
 

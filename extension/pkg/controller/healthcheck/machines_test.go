@@ -158,7 +158,7 @@ func TestDataVolumes(t *testing.T) {
 
 	provider := healthyProvider()
 	provider[volumesPath] = &cdiv1beta1.DataVolumeList{Items: many}
-	check := &machinesCheck{seed: newSeed(t, provider.start(t)), newProviderCluster: providercluster.New}
+	check := &machinesCheck{seed: newSeed(t, provider.start(t)), newProviderCluster: (&providercluster.Clients{}).New}
 
 	result, err := check.Check(t.Context(), request)
 	require.NoError(t, err)
@@ -182,7 +182,7 @@ func TestMachinesCheck_ForeignDataVolume(t *testing.T) {
 		provider := healthyProvider()
 		provider[volumesPath] = &cdiv1beta1.DataVolumeList{Items: []cdiv1beta1.DataVolume{failing}}
 
-		result, err := (&machinesCheck{seed: newSeed(t, provider.start(t)), newProviderCluster: providercluster.New}).Check(t.Context(), request)
+		result, err := (&machinesCheck{seed: newSeed(t, provider.start(t)), newProviderCluster: (&providercluster.Clients{}).New}).Check(t.Context(), request)
 		require.NoError(t, err)
 		require.Equalf(t, reported, result.Status != gardencorev1beta1.ConditionTrue, "DataVolume with the UID %q", uid)
 	}
@@ -226,7 +226,7 @@ func TestMachines_Vanished(t *testing.T) {
 			provider := healthyProvider()
 			provider[machinesPath] = tc.response
 
-			result, err := (&machinesCheck{seed: newSeed(t, provider.start(t), tc.machine), newProviderCluster: providercluster.New}).Check(t.Context(), request)
+			result, err := (&machinesCheck{seed: newSeed(t, provider.start(t), tc.machine), newProviderCluster: (&providercluster.Clients{}).New}).Check(t.Context(), request)
 			require.NoError(t, err)
 
 			if !tc.vanished {
@@ -251,7 +251,7 @@ func TestMachinesCheck_UnreadableProviderCluster(t *testing.T) {
 	unauthorized := server{volumesPath: status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized")}
 
 	for name, kubeconfig := range map[string]string{"NoKubeconfig": "", "Unauthorized": unauthorized.start(t)} {
-		result, err := (&machinesCheck{seed: newSeed(t, kubeconfig), newProviderCluster: providercluster.New}).Check(t.Context(), request)
+		result, err := (&machinesCheck{seed: newSeed(t, kubeconfig), newProviderCluster: (&providercluster.Clients{}).New}).Check(t.Context(), request)
 		require.NoError(t, err, name)
 		require.Equal(t, healthy(), result, name)
 	}

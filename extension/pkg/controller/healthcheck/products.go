@@ -42,7 +42,9 @@ func cdi() product {
 // metav1.Condition.
 func (p product) conditions() (all [][]metav1.Condition, err error) {
 	var installations struct {
-		Items []struct{ Status struct{ Conditions []metav1.Condition } }
+		Items []struct {
+			Status struct{ Conditions []metav1.Condition }
+		}
 	}
 
 	raw, err := json.Marshal(p.list)

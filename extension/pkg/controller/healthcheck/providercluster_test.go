@@ -175,7 +175,7 @@ func TestProviderClusterCheck_Unusable(t *testing.T) {
 func requireProvider(t *testing.T, seed client.Reader, want providerCase) {
 	t.Helper()
 
-	result, err := (&providerClusterCheck{seed: seed, newProviderCluster: providercluster.New}).Check(t.Context(), request)
+	result, err := (&providerClusterCheck{seed: seed, newProviderCluster: (&providercluster.Clients{}).New}).Check(t.Context(), request)
 	require.NoError(t, err)
 	require.NotContains(t, result.Detail, token)
 
@@ -201,7 +201,7 @@ func TestProviderClusterCheck_SeedErrors(t *testing.T) {
 	seed := newSeed(t, "")
 	require.NoError(t, seed.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: request.Namespace, Name: "cloudprovider"}}))
 
-	_, err := (&providerClusterCheck{seed: seed, newProviderCluster: providercluster.New}).Check(t.Context(), request)
+	_, err := (&providerClusterCheck{seed: seed, newProviderCluster: (&providercluster.Clients{}).New}).Check(t.Context(), request)
 	require.True(t, apierrors.IsNotFound(err), err)
 }
 
@@ -237,7 +237,7 @@ func TestProviderClusterCheck_LateResponse(t *testing.T) {
 	silent := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-ctx.Done() }))
 	defer silent.Close()
 
-	check := &providerClusterCheck{seed: newSeed(t, kubeconfigOf(silent)), newProviderCluster: providercluster.New}
+	check := &providerClusterCheck{seed: newSeed(t, kubeconfigOf(silent)), newProviderCluster: (&providercluster.Clients{}).New}
 
 	result, err := check.Check(ctx, request)
 	require.NoError(t, err)
@@ -361,7 +361,7 @@ func TestProviderClusterCheck_BoundsTexts(t *testing.T) {
 		Type: kubevirtv1.KubeVirtConditionAvailable, Status: corev1.ConditionFalse, Message: strings.Repeat("ä", 1<<17),
 	})
 
-	result, err := (&providerClusterCheck{seed: newSeed(t, provider.start(t)), newProviderCluster: providercluster.New}).Check(t.Context(), request)
+	result, err := (&providerClusterCheck{seed: newSeed(t, provider.start(t)), newProviderCluster: (&providercluster.Clients{}).New}).Check(t.Context(), request)
 	require.NoError(t, err)
 	require.Less(t, len(result.Detail), 2*maxExcerpt)
 }
