@@ -92,18 +92,3 @@ func (s *Shoot) OneOf(t *testing.T, pool string) *v1alpha1.Machine {
 
 	return one
 }
-
-// RequireReplaced waits until another Machine has replaced this one, and requires
-// that its machine is gone.
-func (s *Shoot) RequireReplaced(t *testing.T, old *v1alpha1.Machine) {
-	t.Helper()
-	Eventually(t, old.Name+" is replaced", func(ctx context.Context) (bool, error) {
-		list, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "name=" + old.Labels["name"]})
-		if err != nil || len(list.Items) != 1 {
-			return false, err
-		}
-
-		return list.Items[0].UID != old.UID && isAvailable(&list.Items[0]), nil
-	})
-	s.RequireGone(t, old.Name)
-}

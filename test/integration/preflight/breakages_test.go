@@ -330,5 +330,5 @@ func withDeadWebhook(t *testing.T, s *harness.Shoot, _ *flight) {
 		}},
 	}, createOptions)
 	require.NoError(t, err)
-	s.AwaitWebhook(t, "virtualmachines.preflight.kubevirt.io")
+	awaitWebhook(t, s, "virtualmachines.preflight.kubevirt.io")
 }

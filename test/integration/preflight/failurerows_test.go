@@ -92,7 +92,7 @@ func refusedFailures() []harness.Failure {
 		{By: "webhook down for pods", Root: harness.CloneRoot, Provoke: func(t *testing.T, s *harness.Shoot) {
 			t.Helper()
 			s.ImportImage(t, "image")
-			harness.BreakWebhook(admissionv1.Create, "", "pods")(t, s)
+			breakWebhook(admissionv1.Create, "", "pods")(t, s)
 		}, Heal: repairWebhook, Want: "WebhookUnavailable", Code: codes.Unavailable},
 	}
 }
@@ -353,8 +353,8 @@ func zonalImage(t *testing.T, s *harness.Shoot) {
 // breakCreation breaks the webhook for the shoot's new VirtualMachines.
 func breakCreation(t *testing.T, s *harness.Shoot) {
 	t.Helper()
-	harness.BreakWebhook(admissionv1.Create, "kubevirt.io", "virtualmachines")(t, s)
-	s.AwaitWebhook(t, "failures.example.com")
+	breakWebhook(admissionv1.Create, "kubevirt.io", "virtualmachines")(t, s)
+	awaitWebhook(t, s, "failures.example.com")
 }
 
 // tolerateReserved returns the part of a machine's template that tolerates reserved nodes.

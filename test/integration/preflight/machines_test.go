@@ -87,7 +87,7 @@ func TestRefusalsOnTheMachine(t *testing.T) {
 	unlimit(t, s)
 	require.Contains(t, s.AwaitRunning(t, 1), failed.Name, "the machine itself recovers")
 
-	harness.BreakWebhook(admissionv1.Delete, "kubevirt.io", "virtualmachines")(t, s)
+	breakWebhook(admissionv1.Delete, "kubevirt.io", "virtualmachines")(t, s)
 	s.Scale(t, "example-worker-z1", 0)
 	s.RequireEvents(t, failed.Name, "ProviderUnavailable")
 	repairWebhook(t, s)

@@ -80,7 +80,7 @@ func (l *shootLife) updateRolling(t *testing.T) {
 	events := harness.NewTimeline()
 	observer := l.Watch(t, events, map[string]int32{pool: 1})
 	l.update(t, pool)
-	l.RequireReplaced(t, old)
+	l.requireReplaced(t, old)
 	events.Print(t)
 	observer.RequireEvicted(t, int(app.Replicas))
 	observer.RequireAtMostAway(t, 0)
@@ -146,7 +146,7 @@ func (l *shootLife) deleteVirtualMachine(t *testing.T) {
 		return apierrors.IsNotFound(err), nil
 	})
 	require.NoError(t, l.Target.CoreV1().Nodes().Delete(t.Context(), old.Name, metav1.DeleteOptions{}))
-	l.RequireReplaced(t, old)
+	l.requireReplaced(t, old)
 
 	_, err := l.Target.CoreV1().Nodes().Get(t.Context(), old.Name, metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
@@ -182,7 +182,7 @@ func (l *shootLife) replaceWhatNeverJoins(t *testing.T) {
 	giveUpAfter(t, l.Shoot, pool, &metav1.Duration{Duration: tooLate})
 	l.states.AwaitFailed(t, old.Name, "failed to join the cluster in "+tooLate.String())
 	giveUpAfter(t, l.Shoot, pool, nil)
-	l.RequireReplaced(t, old)
+	l.requireReplaced(t, old)
 }
 
 // replaceUnhealthy reports a kernel deadlock of a node as a node monitor does.
@@ -192,7 +192,7 @@ func (l *shootLife) replaceUnhealthy(t *testing.T) {
 	old := l.OneOf(t, l.pool("sick"))
 	setKernelDeadlock(t, l.Shoot, old.Name, corev1.ConditionTrue)
 	l.states.AwaitFailed(t, old.Name, "health checks failing since")
-	l.RequireReplaced(t, old)
+	l.requireReplaced(t, old)
 }
 
 // preserve makes machine-controller-manager preserve a failed machine for inspection
@@ -285,4 +285,22 @@ func copyClass(t *testing.T, s *harness.Shoot, from, name string, change func(*v
 	require.NoError(t, err)
 
 	return name
+}
+
+// requireReplaced waits until another Machine has replaced this one, and requires
+// that its machine is gone.
+func (l *shootLife) requireReplaced(t *testing.T, old *v1alpha1.Machine) {
+	t.Helper()
+
+	harness.Eventually(t, old.Name+" is replaced", func(ctx context.Context) (bool, error) {
+		list, err := l.MCM.MachineV1alpha1().Machines(l.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "name=" + old.Labels["name"]})
+		if err != nil || len(list.Items) != 1 {
+			return false, err
+		}
+
+		m := &list.Items[0]
+
+		return m.UID != old.UID && m.DeletionTimestamp == nil && m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning, nil
+	})
+	l.RequireGone(t, old.Name)
 }

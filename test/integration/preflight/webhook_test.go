@@ -1,4 +1,4 @@
-package harness
+package preflight
 
 import (
 	"context"
@@ -10,10 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// AwaitWebhook waits until the webhook is called for the shoot's new VirtualMachines.
-func (s *Shoot) AwaitWebhook(t *testing.T, name string) {
+// awaitWebhook waits until the webhook is called for the shoot's new VirtualMachines.
+func awaitWebhook(t *testing.T, s *harness.Shoot, name string) {
 	t.Helper()
 
 	probe := &kubevirtv1.VirtualMachine{
@@ -23,16 +25,16 @@ func (s *Shoot) AwaitWebhook(t *testing.T, name string) {
 			Template:    &kubevirtv1.VirtualMachineInstanceTemplateSpec{},
 		},
 	}
-	Eventually(t, "the webhook "+name+" is in force", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, "the webhook "+name+" is in force", func(ctx context.Context) (bool, error) {
 		_, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 
 		return err != nil && strings.Contains(err.Error(), name), nil
 	})
 }
 
-// BreakWebhook registers an unreachable webhook for this shoot only.
-func BreakWebhook(operation admissionv1.OperationType, group, resources string) func(*testing.T, *Shoot) {
-	return func(t *testing.T, s *Shoot) {
+// breakWebhook registers an unreachable webhook for this shoot only.
+func breakWebhook(operation admissionv1.OperationType, group, resources string) func(*testing.T, *harness.Shoot) {
+	return func(t *testing.T, s *harness.Shoot) {
 		t.Helper()
 
 		webhooks := s.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
