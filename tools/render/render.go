@@ -58,14 +58,9 @@ prints a summary and warnings instead.
 ` + output.ExitCodes,
 		Example: `  mcm-kubevirt render -f machineclass.yaml --machine worker-1
   mcm-kubevirt render -f machineclasses.yaml --class worker-z1 --machine worker-1 -o text`,
-		Args: manifests.NoArguments,
-		RunE: func(*cobra.Command, []string) error {
-			if err := o.validate(); err != nil {
-				return err
-			}
-
-			return o.run()
-		},
+		Args:    manifests.NoArguments,
+		PreRunE: func(*cobra.Command, []string) error { return o.validate() },
+		RunE:    func(*cobra.Command, []string) error { return o.run() },
 	}
 
 	o.files.AddFlags(cmd.Flags())

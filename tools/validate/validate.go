@@ -43,14 +43,9 @@ are listed once it has no errors, and those that several MachineClasses share ar
 		Example: `  mcm-kubevirt validate -f machineclass.yaml -f secret.yaml
   mcm-kubevirt validate -f manifests --accept=providerSpec.networks
   kubectl get machineclasses,machinedeployments -o yaml | mcm-kubevirt validate -f - -o json`,
-		Args: manifests.NoArguments,
-		RunE: func(*cobra.Command, []string) error {
-			if err := o.validate(); err != nil {
-				return err
-			}
-
-			return o.run()
-		},
+		Args:    manifests.NoArguments,
+		PreRunE: func(*cobra.Command, []string) error { return o.validate() },
+		RunE:    func(*cobra.Command, []string) error { return o.run() },
 	}
 
 	o.files.AddFlags(cmd.Flags())

@@ -143,13 +143,9 @@ func (o *options) run(ctx context.Context) error {
 // newScheme returns the kinds of the garden.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{kubernetesscheme.AddToScheme, gardencorev1beta1.AddToScheme, securityv1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
+	kinds := runtime.NewSchemeBuilder(kubernetesscheme.AddToScheme, gardencorev1beta1.AddToScheme, securityv1alpha1.AddToScheme)
 
-	return scheme, nil
+	return scheme, kinds.AddToScheme(scheme)
 }
 
 // gardenConfigOr returns the configuration of the garden cluster. Without a kubeconfig for it, it is the

@@ -205,16 +205,10 @@ func (o *options) run(ctx context.Context) error {
 // newScheme returns the kinds of the seed.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		kubernetesscheme.AddToScheme, extensionscontroller.AddToScheme, resourcesv1alpha1.AddToScheme, vpaautoscalingv1.AddToScheme,
-		machinev1alpha1.AddToScheme, api.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
+	kinds := runtime.NewSchemeBuilder(kubernetesscheme.AddToScheme, extensionscontroller.AddToScheme, resourcesv1alpha1.AddToScheme,
+		vpaautoscalingv1.AddToScheme, machinev1alpha1.AddToScheme, api.AddToScheme)
 
-	return scheme, nil
+	return scheme, kinds.AddToScheme(scheme)
 }
 
 // addGarden adds the garden cluster, whose kubeconfig gardenlet provides.
