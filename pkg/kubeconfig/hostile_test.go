@@ -20,14 +20,15 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
 )
 
 // canary is in every text of the hostile kubeconfigs, plain or in base64. No error may repeat it.
 const canary = "canary-7f3a9c51"
 
-// hostile maps each file of testdata/hostile to the text that its error must contain. Empty means
+// refusals maps each file of testdata/hostile to the text that its error must contain. Empty means
 // that the kubeconfig is accepted, because its harmful parts are not used.
-var hostile = map[string]string{
+var refusals = map[string]string{
 	"exec": "exec", "exec-beside-token": "exec",
 	"auth-provider": "auth-provider", "auth-provider-cmd": "auth-provider",
 	"token-file": "tokenFile", "token-file-beside-token": "tokenFile",
@@ -142,9 +143,9 @@ func TestRESTConfig_Hostile(t *testing.T) {
 
 	files, err := filepath.Glob("testdata/hostile/*.yaml")
 	require.NoError(t, err)
-	require.Len(t, files, len(hostile), "each file has its answer")
+	require.Len(t, files, len(refusals), "each file has its answer")
 
-	for name, names := range hostile {
+	for name, names := range refusals {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
@@ -216,9 +217,9 @@ func TestTraps(t *testing.T) {
 func TestRESTConfig_Huge(t *testing.T) {
 	t.Parallel()
 
-	valid := string(config(t, func(_, _, _ object) {}))
+	valid := string(hostile.KubeconfigWith(t, func(_, _, _ object) {}))
 	keyOf := func(size int) []byte {
-		return config(t, func(_, user, _ object) {
+		return hostile.KubeconfigWith(t, func(_, user, _ object) {
 			user["client-key-data"], user["client-certificate-data"] = []byte(strings.Repeat("k", size)), []byte(canary)
 		})
 	}
@@ -293,7 +294,7 @@ func TestRESTConfig_HugeIsNotRead(t *testing.T) { //nolint:paralleltest // see a
 func TestHasAnchor_AmpersandsInWords(t *testing.T) {
 	t.Parallel()
 
-	_, _, err := kubeconfig.RESTConfig([]byte("# R&D, Q & A\n" + string(config(t, func(_, user, _ object) {
+	_, _, err := kubeconfig.RESTConfig([]byte("# R&D, Q & A\n" + string(hostile.KubeconfigWith(t, func(_, user, _ object) {
 		delete(user, "token")
 		user["username"], user["password"] = "r&d", "a&b&c"
 	}))))

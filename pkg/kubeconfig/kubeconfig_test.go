@@ -2,7 +2,6 @@ package kubeconfig_test
 
 import (
 	"crypto/x509"
-	"encoding/json"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -16,36 +15,15 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
 )
 
-const secretToken = "s3cr3t-t0k3n"
-
 type object = map[string]any
-
-// config returns a kubeconfig with a valid cluster and user, changed by the given function.
-func config(t *testing.T, change func(cluster, user, context object)) []byte {
-	t.Helper()
-
-	cluster := object{"server": "https://127.0.0.1:6443"}
-	user := object{"token": secretToken}
-	context := object{"cluster": "c", "user": "u", "namespace": "machines"}
-	change(cluster, user, context)
-
-	raw, err := json.Marshal(object{
-		"apiVersion": "v1", "kind": "Config", "current-context": "x",
-		"clusters": []object{{"name": "c", "cluster": cluster}},
-		"users":    []object{{"name": "u", "user": user}},
-		"contexts": []object{{"name": "x", "context": context}},
-	})
-	require.NoError(t, err)
-
-	return raw
-}
 
 func TestRESTConfig(t *testing.T) {
 	t.Parallel()
 
-	raw := config(t, func(cluster, _, _ object) {
+	raw := hostile.KubeconfigWith(t, func(cluster, _, _ object) {
 		cluster["certificate-authority-data"] = []byte("ca")
 		cluster["tls-server-name"] = "provider"
 	})
@@ -54,7 +32,7 @@ func TestRESTConfig(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "machines", namespace)
 	require.Equal(t, "https://127.0.0.1:6443", got.Host)
-	require.Equal(t, secretToken, got.BearerToken)
+	require.Equal(t, hostile.Token, got.BearerToken)
 	require.Equal(t, "provider", got.ServerName)
 	require.Equal(t, []byte("ca"), got.CAData)
 }
@@ -62,7 +40,7 @@ func TestRESTConfig(t *testing.T) {
 func TestRESTConfigWithoutNamespace(t *testing.T) {
 	t.Parallel()
 
-	_, namespace, err := kubeconfig.RESTConfig(config(t, func(_, _, context object) { delete(context, "namespace") }))
+	_, namespace, err := kubeconfig.RESTConfig(hostile.KubeconfigWith(t, func(_, _, context object) { delete(context, "namespace") }))
 	require.NoError(t, err)
 	require.Equal(t, "default", namespace)
 }
@@ -80,7 +58,7 @@ func TestRESTConfigRefuses(t *testing.T) {
 		}, "exec"},
 		"AuthProvider": {"so would this", func(_, u, _ object) { u["auth-provider"] = object{"name": "gcp"} }, "auth-provider"},
 		"TwoLogins":    {"only one of them would be used", func(_, u, _ object) { u["username"] = "me" }, "username"},
-		"TokenNewline": {"no HTTP header can carry it", func(_, u, _ object) { u["token"] = secretToken + "\n" }, "token"},
+		"TokenNewline": {"no HTTP header can carry it", func(_, u, _ object) { u["token"] = hostile.Token + "\n" }, "token"},
 		"TokenFile":    {"it would read a file of the seed", func(_, u, _ object) { u["tokenFile"] = "/etc/passwd" }, "tokenFile"},
 		"CertFile":     {"as above", func(_, u, _ object) { u["client-certificate"] = "/etc/passwd" }, "client-certificate"},
 		"KeyFile":      {"as above", func(_, u, _ object) { u["client-key"] = "/etc/passwd" }, "client-key"},
@@ -91,7 +69,7 @@ func TestRESTConfigRefuses(t *testing.T) {
 		"Proxy":        {"it would lead the driver elsewhere", func(c, _, _ object) { c["proxy-url"] = "http://127.0.0.1" }, "proxy-url"},
 		"Insecure":     {"the server must be known", func(c, _, _ object) { c["insecure-skip-tls-verify"] = true }, "insecure-skip-tls-verify"},
 		"HTTP":         {"credentials must not travel in clear", func(c, _, _ object) { c["server"] = "http://127.0.0.1" }, "server"},
-		"UserInfo":     {"credentials in a URL end up in logs", func(c, _, _ object) { c["server"] = "https://me:" + secretToken + "@127.0.0.1" }, "server"},
+		"UserInfo":     {"credentials in a URL end up in logs", func(c, _, _ object) { c["server"] = "https://me:" + hostile.Token + "@127.0.0.1" }, "server"},
 		"NoServer":     {"there must be a server", func(c, _, _ object) { delete(c, "server") }, "server"},
 		"NoCluster":    {"the context must lead somewhere", func(_, _, x object) { x["cluster"] = "other" }, "clusters"},
 		"NoUser":       {"the context must lead somewhere", func(_, _, x object) { x["user"] = "other" }, "users"},
@@ -101,9 +79,9 @@ func TestRESTConfigRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			_, _, err := kubeconfig.RESTConfig(config(t, tc.change))
+			_, _, err := kubeconfig.RESTConfig(hostile.KubeconfigWith(t, tc.change))
 			require.ErrorContains(t, err, tc.names, tc.reason)
-			require.NotContains(t, err.Error(), secretToken, "errors reach the shoot's status")
+			require.NotContains(t, err.Error(), hostile.Token, "errors reach the shoot's status")
 		})
 	}
 }
@@ -112,15 +90,15 @@ func TestRESTConfig_ErrorsDoNotQuote(t *testing.T) {
 	t.Parallel()
 
 	for _, raw := range []string{
-		"", secretToken, "{" + secretToken, "users: " + secretToken, `{"apiVersion":"v1","kind":"` + secretToken + `"}`,
-		string(config(t, func(_, user, _ object) { user["client-key-data"] = secretToken })),
-		string(config(t, func(_, user, _ object) {
-			user["client-key-data"], user["client-certificate-data"] = []byte(secretToken), []byte(secretToken)
+		"", hostile.Token, "{" + hostile.Token, "users: " + hostile.Token, `{"apiVersion":"v1","kind":"` + hostile.Token + `"}`,
+		string(hostile.KubeconfigWith(t, func(_, user, _ object) { user["client-key-data"] = hostile.Token })),
+		string(hostile.KubeconfigWith(t, func(_, user, _ object) {
+			user["client-key-data"], user["client-certificate-data"] = []byte(hostile.Token), []byte(hostile.Token)
 		})),
 	} {
 		_, err := providerapi.NewCache(providerapi.Options{QPS: 1, Burst: 1}).For([]byte(raw))
-		require.Error(t, err, strings.ReplaceAll(raw, secretToken, "TOKEN"))
-		require.NotContains(t, err.Error(), secretToken)
+		require.Error(t, err, strings.ReplaceAll(raw, hostile.Token, "TOKEN"))
+		require.NotContains(t, err.Error(), hostile.Token)
 	}
 }
 
@@ -128,13 +106,13 @@ func TestRESTConfig_CachedByContent(t *testing.T) {
 	t.Parallel()
 
 	cache := providerapi.NewCache(providerapi.Options{QPS: 1, Burst: 1})
-	raw := config(t, func(_, _, _ object) {})
+	raw := hostile.KubeconfigWith(t, func(_, _, _ object) {})
 
 	first, err := cache.For(raw)
 	require.NoError(t, err)
 	again, err := cache.For(append([]byte(nil), raw...))
 	require.NoError(t, err)
-	rotated, err := cache.For(config(t, func(_, user, _ object) { user["token"] = "new" }))
+	rotated, err := cache.For(hostile.KubeconfigWith(t, func(_, user, _ object) { user["token"] = "new" }))
 	require.NoError(t, err)
 
 	require.Same(t, first, again)

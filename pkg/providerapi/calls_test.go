@@ -18,6 +18,7 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
 )
 
 // observe returns clients for a server that sends a status code in every response, and a function
@@ -42,10 +43,10 @@ func told(t *testing.T, server *httptest.Server, base string) (*providerapi.Clie
 
 	told := make(chan providerapi.Call, 10)
 	options := providerapi.Options{QPS: 1000, Burst: 1000, Called: func(c providerapi.Call) { told <- c }}
-	clients, err := providerapi.NewCache(options).For(config(t, func(cluster, user, _ object) {
+	clients, err := providerapi.NewCache(options).For(hostile.KubeconfigWith(t, func(cluster, user, _ object) {
 		cluster["server"] = server.URL + base
 		cluster["certificate-authority-data"] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-		user["token"] = secretToken
+		user["token"] = hostile.Token
 	}))
 	require.NoError(t, err)
 

@@ -104,7 +104,7 @@ func askAll(t *testing.T, serve http.HandlerFunc, atOnce int) map[string]error {
 
 	asking.SetLimit(atOnce)
 
-	for way, ask := range ways(clientsOf(t, kubeconfigOf(t, server, secretToken))) {
+	for way, ask := range ways(clientsOf(t, kubeconfigOf(t, server, hostile.Token))) {
 		asking.Go(func() error {
 			began := time.Now()
 			err := ask(t.Context())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/certificates"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
 )
 
 func tokenWith(claims string) string {
@@ -83,7 +84,7 @@ func TestExpiryMetric(t *testing.T) {
 		"Broken":   {"a token that is none", object{"token": "a.%%%.c"}, nil},
 		"Text":     {"an end that is no number", object{"token": tokenWith(`{"exp":"` + canary + `"}`)}, nil},
 		"Infinite": {"a number beyond all numbers", object{"token": tokenWith(`{"exp":1e999}`)}, nil},
-		"Password": {"passwords do not say", object{"username": "me", "password": secretToken}, nil},
+		"Password": {"passwords do not say", object{"username": "me", "password": hostile.Token}, nil},
 	}
 
 	for name, tc := range tests {
@@ -91,7 +92,7 @@ func TestExpiryMetric(t *testing.T) {
 			t.Parallel()
 
 			cache := providerapi.NewCache(providerapi.Options{QPS: 1, Burst: 1})
-			_, err := cache.For(config(t, func(_, user, _ object) {
+			_, err := cache.For(hostile.KubeconfigWith(t, func(_, user, _ object) {
 				delete(user, "token")
 
 				for key, value := range tc.user {
@@ -118,7 +119,7 @@ func TestLifetimeMetric(t *testing.T) {
 		`{"iat":4000000000,"exp":4000003600}`: "3600", `{"exp":4000000000}`: "0", `{"iat":4000000000,"exp":1}`: "0",
 	} {
 		cache := providerapi.NewCache(providerapi.Options{QPS: 1, Burst: 1})
-		_, err := cache.For(config(t, func(_, user, _ object) {
+		_, err := cache.For(hostile.KubeconfigWith(t, func(_, user, _ object) {
 			user["token"], user["client-certificate-data"], user["client-key-data"] = tokenWith(claims), cert, key
 		}))
 		require.NoError(t, err)
@@ -135,7 +136,7 @@ func TestExpiryMetric_RotatedToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache := providerapi.NewCache(providerapi.Options{QPS: 1, Burst: 1})
 		use := func(namespace, claims string) {
-			_, err := cache.For(config(t, func(_, user, context object) {
+			_, err := cache.For(hostile.KubeconfigWith(t, func(_, user, context object) {
 				user["token"], context["namespace"] = tokenWith(claims), namespace
 			}))
 			require.NoError(t, err)
@@ -164,7 +165,7 @@ func TestCache_Bounds(t *testing.T) {
 		cache := providerapi.NewCache(providerapi.Options{QPS: 1, Burst: 1})
 
 		for i := range 600 {
-			_, err := cache.For(config(t, func(_, user, context object) {
+			_, err := cache.For(hostile.KubeconfigWith(t, func(_, user, context object) {
 				user["token"], context["namespace"] = tokenWith(`{"exp":1}`), fmt.Sprintf("n%d", i)
 			}))
 			require.NoError(t, err)

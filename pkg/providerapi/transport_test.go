@@ -24,6 +24,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
 )
 
 // serve returns the kubeconfig of an API server with the given handler.
@@ -35,13 +36,13 @@ func serve(t *testing.T, answer http.HandlerFunc) []byte {
 	// An endless handler ends when its client disconnects.
 	t.Cleanup(server.CloseClientConnections)
 
-	return kubeconfigOf(t, server, secretToken)
+	return kubeconfigOf(t, server, hostile.Token)
 }
 
 func kubeconfigOf(t *testing.T, server *httptest.Server, token string) []byte {
 	t.Helper()
 
-	return config(t, func(cluster, user, _ object) {
+	return hostile.KubeconfigWith(t, func(cluster, user, _ object) {
 		cluster["server"] = server.URL
 		cluster["certificate-authority-data"] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 		user["token"] = token
@@ -173,7 +174,7 @@ func TestClients_BoundsResponses(t *testing.T) { //nolint:paralleltest // The me
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewTLSServer(tc.answer)
-			raw := kubeconfigOf(t, server, secretToken)
+			raw := kubeconfigOf(t, server, hostile.Token)
 
 			ctx, cancel := context.WithCancel(t.Context())
 			if tc.deadline > 0 {

@@ -1,6 +1,7 @@
 package hostile
 
 import (
+	"encoding/json"
 	"encoding/pem"
 	"net/http/httptest"
 	"testing"
@@ -29,6 +30,31 @@ func KubeconfigOf(t *testing.T, cluster *clientcmdapi.Cluster) []byte {
 		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u", Namespace: "machines"}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: "t"}},
 		Clusters:       map[string]*clientcmdapi.Cluster{"c": cluster},
+	})
+	require.NoError(t, err)
+
+	return raw
+}
+
+// Token is the token in the kubeconfigs of KubeconfigWith.
+const Token = "s3cr3t-t0k3n"
+
+// KubeconfigWith returns a kubeconfig with a valid cluster and user, changed by the given function.
+func KubeconfigWith(t testing.TB, change func(cluster, user, context map[string]any)) []byte {
+	t.Helper()
+
+	cluster := map[string]any{"server": "https://127.0.0.1:6443"}
+	user := map[string]any{"token": Token}
+	context := map[string]any{"cluster": "c", "user": "u", "namespace": "machines"}
+	change(cluster, user, context)
+
+	raw, err := json.Marshal(map[string]any{
+		"apiVersion":      "v1",
+		"kind":            "Config",
+		"current-context": "x",
+		"clusters":        []map[string]any{{"name": "c", "cluster": cluster}},
+		"users":           []map[string]any{{"name": "u", "user": user}},
+		"contexts":        []map[string]any{{"name": "x", "context": context}},
 	})
 	require.NoError(t, err)
 
