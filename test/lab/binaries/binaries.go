@@ -44,6 +44,10 @@ type Binaries struct {
 	Launcher string // writes the domain of a VirtualMachineInstance with KubeVirt's code
 	Importer string // imports a disk image with CDI's code
 
+	// Runc and NodePrograms are empty unless EnsureNodes has built them.
+	Runc         string // runs real nodes as containers
+	NodePrograms string // a folder with KubeVirt's programs for nodes and launchers; see NodeFiles
+
 	KubeVirtManifests string // a JSON list of objects
 	CDIManifests      string // a JSON list of objects
 	MCMCRDs           string // a folder of YAML files, one CustomResourceDefinition each
@@ -77,6 +81,19 @@ func EnsureGuest(ctx context.Context, progress io.Writer) (*Binaries, error) {
 		}
 		return c.chosen()
 	}, layout.guestPrograms)
+}
+
+// EnsureNodes is like Ensure, and also builds the programs of real nodes, and KubeVirt's programs on them.
+func EnsureNodes(ctx context.Context, progress io.Writer) (*Binaries, error) {
+	if chosen := kubeVirt.chosen(); chosen != "" && chosen != nodeMinor {
+		return nil, fmt.Errorf("%s=%s: real nodes run KubeVirt %s only; unset %s", kubeVirt.variable, chosen, nodeMinor, kubeVirt.variable)
+	}
+	return ensure(ctx, progress, func(c component) string {
+		if c == kubeVirt {
+			return nodeMinor
+		}
+		return c.chosen()
+	}, layout.nodePrograms)
 }
 
 // EnsureGardener is like Ensure, and also builds Gardener's components and the programs beside a CSI
@@ -128,6 +145,10 @@ func ensure(
 	found.Kubelet = existing(l.targets["kubelet"], "kubelet")
 	found.Launcher = existing(l.targets["launcher"], "launcher")
 	found.Importer = existing(l.targets["importer"], "importer")
+	found.Runc = existing(l.targets["runc"], "runc")
+	if existing(l.targets[nodeSet], virtHandlerManifest) != "" {
+		found.NodePrograms = l.targets[nodeSet]
+	}
 	return found, nil
 }
 

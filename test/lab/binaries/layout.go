@@ -40,16 +40,18 @@ func newLayout(modules, cache string, minor func(component) string) (layout, err
 		return layout{}, err
 	}
 	l := layout{modules: map[string]string{}, targets: map[string]string{}, versions: map[string]Version{}}
-	for _, set := range []string{"etcd", "mcm", "prometheus", "gardener", csiDriver, "kubelet", "launcher", "importer"} {
+	for _, set := range []string{"etcd", "mcm", "prometheus", "gardener", csiDriver, "kubelet", "launcher", "importer", "runc"} {
 		l.modules[set] = filepath.Join(modules, set)
 	}
 	versioned := map[string]string{
 		kubernetes.set: kubernetes.module, kubeVirt.set: kubeVirt.module, cdi.set: cdi.module, "kubelet": kubernetes.module,
+		nodeSet: kubeVirt.module,
 	}
 	for _, s := range sidecarSets {
 		l.modules[s.set] = filepath.Join(modules, s.set)
 		versioned[s.set] = s.module
 	}
+	l.modules[nodeSet] = filepath.Join(modules, nodeSet+"-"+nodeMinor)
 	for _, c := range components {
 		if l.modules[c.set], err = c.folder(modules, minor(c)); err != nil {
 			return layout{}, err

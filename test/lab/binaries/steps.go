@@ -124,8 +124,14 @@ func both(first, last producer) producer {
 }
 
 func goBuild(ctx context.Context, module, ldflags, output, pkg string) error {
-	arguments := append([]string{"build"}, buildFlags()...)
-	command := goCommand(ctx, module, append(arguments, "-ldflags="+ldflags, "-o", output, pkg)...)
+	return goBuildWith(ctx, module, nil, output, pkg, "-ldflags="+ldflags)
+}
+
+// goBuildWith builds a package with more variables of the environment and more flags.
+func goBuildWith(ctx context.Context, module string, environment []string, output, pkg string, flags ...string) error {
+	arguments := slices.Concat([]string{"build"}, buildFlags(), flags, []string{"-o", output, pkg})
+	command := goCommand(ctx, module, arguments...)
+	command.Env = append(command.Env, environment...)
 	command.Env = append(command.Env, "GOTMPDIR="+filepath.Dir(output)) // removed with the step
 	_, err := runCommand(command)
 	return err

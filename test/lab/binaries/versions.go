@@ -40,6 +40,9 @@ var (
 // are made.
 const launcherMinor = "1.7"
 
+// nodeMinor is the minor version of KubeVirt in the module set of real nodes. Later ones do not run on machines with cgroup v1.
+const nodeMinor = "1.9"
+
 // newestKubernetes is the newest minor version of Kubernetes under which a minor version of KubeVirt
 // runs, if it does not run under the preset one. Since 1.34, Kubernetes sets observedGeneration in the
 // conditions of pods. virt-controller 1.6 reads them without that field, so its patch, which tests

@@ -1,0 +1,102 @@
+package binaries
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// nodeSet is the module set with KubeVirt's programs for nodes and launchers.
+const nodeSet = "node"
+
+// Files in Binaries.NodePrograms besides the programs.
+const (
+	virtHandlerManifest = "virt-handler.json"
+	launcherFiles       = "virt-launcher-files"
+)
+
+// The module of KubeVirt, and its folder of commands.
+const (
+	kubeVirtModule   = "kubevirt.io/kubevirt"
+	kubeVirtCommands = kubeVirtModule + "/cmd/"
+)
+
+// VirtHandlerManifest returns the file with the DaemonSet of virt-handler, in JSON.
+func (b *Binaries) VirtHandlerManifest() string {
+	return filepath.Join(b.NodePrograms, virtHandlerManifest)
+}
+
+// LauncherFiles returns the folder with the files that KubeVirt adds to the image of virt-launcher.
+func (b *Binaries) LauncherFiles() string { return filepath.Join(b.NodePrograms, launcherFiles) }
+
+// NodeProgramNames returns the names of the programs in the image of virt-handler and virt-launcher.
+func NodeProgramNames() []string {
+	return append([]string{"virt-launcher", "virt-handler", "container-disk"}, staticPrograms()...)
+}
+
+// staticPrograms are those of KubeVirt's programs that need no C compiler.
+func staticPrograms() []string {
+	return []string{"virt-chroot", "virt-launcher-monitor", "virt-probe", "virt-tail", "virt-freezer", "libvirt-hook-client"}
+}
+
+// nodePrograms returns the steps that build the programs of real nodes.
+func (l layout) nodePrograms() []step {
+	s := func(name, set string, estimate time.Duration, outputs []string, produce producer) step {
+		return step{
+			name:     name,
+			module:   l.modules[set],
+			target:   l.targets[set],
+			outputs:  outputs,
+			estimate: estimate,
+			produce:  produce,
+		}
+	}
+	const tags = "netgo,osusergo"
+	packages := []string{}
+	for _, name := range staticPrograms() {
+		packages = append(packages, kubeVirtCommands+map[string]string{"libvirt-hook-client": "virt-launcher/"}[name]+name)
+	}
+	return []step{
+		l.kubelet(),
+		s("runc", "runc", 40*time.Second, []string{"runc"}, compileWithC(tags, "github.com/opencontainers/runc")),
+		// libvirt_dlopen loads libvirt at run time, so that this machine needs no headers of it.
+		s("virt-launcher and virt-handler", nodeSet, 120*time.Second, []string{"virt-launcher", "virt-handler"},
+			compileWithC(tags+",libvirt_dlopen", kubeVirtCommands+"virt-launcher", kubeVirtCommands+"virt-handler")),
+		s("KubeVirt's other programs for nodes", nodeSet, 30*time.Second, staticPrograms(), compile(ldflags, packages...)),
+		s("container-disk", nodeSet, time.Second, []string{"container-disk"}, compiledFromC(kubeVirtModule, "cmd/container-disk-v2alpha/main.c")),
+		s("KubeVirt's files for launchers", nodeSet, time.Second, []string{launcherFiles}, copied(kubeVirtModule, "cmd/virt-launcher")),
+		s("virt-handler's DaemonSet", nodeSet, 5*time.Second, []string{virtHandlerManifest}, printed("./cmd/virt-handler-manifest")),
+	}
+}
+
+// compileWithC builds one package with cgo for each of the step's outputs.
+func compileWithC(tags string, packages ...string) producer {
+	return func(ctx context.Context, s step, into string) error {
+		for i, name := range s.outputs {
+			err := goBuildWith(ctx, s.module, []string{"CGO_ENABLED=1"}, filepath.Join(into, name), packages[i], "-tags="+tags, "-ldflags="+ldflags)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// compiledFromC builds a static program from a C file of a module that the step's own module requires.
+func compiledFromC(module, file string) producer {
+	return func(ctx context.Context, s step, into string) error {
+		output, err := runCommand(goCommand(ctx, s.module, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", module))
+		if err != nil {
+			return err
+		}
+		source := filepath.Join(strings.TrimSpace(string(output)), file)
+		command := exec.CommandContext(ctx, "gcc", "-static", "-O2", "-o", filepath.Join(into, s.outputs[0]), source)
+		if _, err := runCommand(command); err != nil {
+			return fmt.Errorf("compile %s of %s: %w", file, module, err)
+		}
+		return nil
+	}
+}
