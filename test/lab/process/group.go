@@ -53,6 +53,9 @@ func (g *Group) Start(s Spec) (*Process, error) {
 	// Not CommandContext: Stop ends the processes, in the order the owner chooses.
 	p.command = exec.Command(s.Path, s.Args...) //nolint:noctx // see above; the lab built the executable
 	p.command.Env = append(os.Environ(), s.Env...)
+	if s.Stdin != nil { // a nil *os.File would not be a nil io.Reader
+		p.command.Stdin = s.Stdin
+	}
 	p.command.Stdout = output
 	p.command.Stderr = output
 	p.command.SysProcAttr = BoundToParent()

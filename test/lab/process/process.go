@@ -22,6 +22,8 @@ type Spec struct {
 	Path string   // the executable
 	Args []string // without the executable
 	Env  []string // added to the lab's own environment
+	// Stdin is the child's standard input; nil means none. The caller closes it.
+	Stdin *os.File
 	// Kill ends the process with SIGKILL instead of SIGTERM, for programs that take seconds for an
 	// orderly shutdown that is not needed.
 	Kill bool
