@@ -1,0 +1,134 @@
+package images
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// config is what the images of one archive may differ in.
+type config struct {
+	name       string // with the tag
+	user       string
+	entrypoint []string
+}
+
+// object is JSON.
+type object = map[string]any
+
+// writeArchive writes images with the same layers in the format of docker save. The layers are files in tar's format.
+func writeArchive(file string, layers []string, images ...config) error {
+	out, err := os.Create(filepath.Clean(file))
+	if err != nil {
+		return fmt.Errorf("create archive: %w", err)
+	}
+	w := tar.NewWriter(out)
+	if err := writeImages(w, layers, images); err != nil {
+		_ = out.Close() // the archive is incomplete anyway
+		return fmt.Errorf("write %s: %w", filepath.Base(file), err)
+	}
+	if err := w.Close(); err != nil {
+		_ = out.Close() // as above
+		return fmt.Errorf("end archive: %w", err)
+	}
+	return out.Close()
+}
+
+func writeImages(w *tar.Writer, layers []string, images []config) error {
+	var names []string
+	var digests []string
+	for _, layer := range layers {
+		digest, err := digest(layer)
+		if err != nil {
+			return err
+		}
+		if err := addFile(w, filepath.Base(layer), layer); err != nil {
+			return err
+		}
+		digests = append(digests, digest)
+		names = append(names, filepath.Base(layer))
+	}
+	var manifest []object
+	for i, image := range images {
+		name := fmt.Sprintf("config-%d.json", i)
+		if err := addJSON(w, name, image.json(digests)); err != nil {
+			return err
+		}
+		manifest = append(manifest, object{"Config": name, "RepoTags": []string{image.name}, "Layers": names})
+	}
+	return addJSON(w, "manifest.json", manifest)
+}
+
+func (c config) json(digests []string) object {
+	return object{
+		"architecture": "amd64",
+		"os":           "linux",
+		"config": object{
+			"Env":        []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+			"Entrypoint": c.entrypoint,
+			"User":       c.user,
+		},
+		"rootfs": object{"type": "layers", "diff_ids": digests},
+	}
+}
+
+func addJSON(w *tar.Writer, name string, content any) error {
+	data, err := json.Marshal(content)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", name, err)
+	}
+	if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(data))}); err != nil {
+		return fmt.Errorf("add %s: %w", name, err)
+	}
+	_, err = io.Copy(w, bytes.NewReader(data))
+	return err
+}
+
+func addFile(w *tar.Writer, name, path string) error {
+	f, err := os.Open(filepath.Clean(path))
+	if err != nil {
+		return fmt.Errorf("open %s: %w", name, err)
+	}
+	defer f.Close() //nolint:errcheck // read-only
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("stat %s: %w", name, err)
+	}
+	if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: info.Size()}); err != nil {
+		return fmt.Errorf("add %s: %w", name, err)
+	}
+	_, err = io.Copy(w, f)
+	return err
+}
+
+// digest returns the checksum of a file as a digest of OCI.
+func digest(path string) (string, error) {
+	f, err := os.Open(filepath.Clean(path))
+	if err != nil {
+		return "", fmt.Errorf("open layer: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // read-only
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("read layer: %w", err)
+	}
+	return fmt.Sprintf("sha256:%x", h.Sum(nil)), nil
+}
+
+// hashFiles writes the paths of files, and the checksums of their contents.
+func hashFiles(into io.Writer, files fs.FS) error {
+	return fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(files, path)
+		fmt.Fprintf(into, "%s %x\n", path, sha256.Sum256(data))
+		return err
+	})
+}

@@ -1,0 +1,72 @@
+// Package images writes the container images of real nodes as archives, which `ctr images import` reads: no registry is needed.
+//
+// Package node imports them. It must not know how nodes run.
+package images
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
+)
+
+// Names of images.
+const (
+	// Busybox sleeps by default. It is also the image of the pods' sandboxes.
+	Busybox = "lab.local/busybox:1"
+	// VirtHandler and VirtLauncher have the version of KubeVirt as their tag.
+	VirtHandler  = "lab.local/virt-handler"
+	VirtLauncher = "lab.local/virt-launcher"
+)
+
+// builder is the code that writes the images: those of other code are not used.
+//
+//go:embed *.go files
+var builder embed.FS
+
+// archives are the files in the folder of Ensure.
+var archives = []string{"busybox.tar", "kubevirt.tar"}
+
+// Ensure returns a folder with an archive for each image, and first writes them if they are missing. root is
+// the folder of package root.
+func Ensure(ctx context.Context, built *binaries.Binaries, root string, progress io.Writer) (string, error) {
+	hash, err := hashRecipe(built, root)
+	if err != nil {
+		return "", err
+	}
+	return binaries.EnsureArtifact(ctx, progress, binaries.Artifact{
+		Name:     "container images of nodes",
+		Set:      "images",
+		Hash:     hash,
+		Outputs:  archives,
+		Estimate: 20 * time.Second,
+		Produce: func(ctx context.Context, into string) error {
+			if err := writeBusybox(root, filepath.Join(into, archives[0])); err != nil {
+				return err
+			}
+			return writeKubeVirt(ctx, built, root, filepath.Join(into, archives[1]))
+		},
+	})
+}
+
+// hashRecipe identifies the images. The paths contain the hashes of what is in the folders, except for a root folder
+// that was unpacked again.
+func hashRecipe(built *binaries.Binaries, root string) (string, error) {
+	info, err := os.Stat(root)
+	if err != nil {
+		return "", fmt.Errorf("find the packages: %w", err)
+	}
+	h := sha256.New()
+	fmt.Fprintln(h, built.NodePrograms, root, info.ModTime().UnixNano())
+	if err := hashFiles(h, builder); err != nil {
+		return "", fmt.Errorf("hash the recipe of the images: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:12], nil
+}

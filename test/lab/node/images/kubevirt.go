@@ -1,0 +1,123 @@
+package images
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
+)
+
+// files adapt Debian's packages to virt-launcher. Debian's libvirtd requires users and groups of its own in passwd and group.
+//
+//go:embed files
+var files embed.FS
+
+// qemu is the user of virt-launcher.
+const qemu = 107
+
+// writeKubeVirt writes the images of virt-handler and virt-launcher, which differ in their users only. The lower
+// layer has Debian's packages, the upper one KubeVirt's programs and files.
+func writeKubeVirt(ctx context.Context, built *binaries.Binaries, root, file string) error {
+	lower := file + ".lower"
+	if err := archive(ctx, root, lower); err != nil {
+		return err
+	}
+	folder := file + ".root"
+	if err := fillUpper(ctx, built, root, folder); err != nil {
+		return err
+	}
+	upper := file + ".upper"
+	if err := archive(ctx, folder, upper); err != nil {
+		return err
+	}
+	tag := ":" + string(built.KubeVirtVersion)
+	return writeArchive(file, []string{lower, upper},
+		config{name: VirtLauncher + tag, user: fmt.Sprint(qemu), entrypoint: []string{"/usr/bin/virt-launcher"}},
+		config{name: VirtHandler + tag, entrypoint: []string{"/usr/bin/virt-handler"}})
+}
+
+// archive writes a folder as a layer. tar(1) keeps the owners and the capabilities of files.
+func archive(ctx context.Context, folder, layer string) error {
+	return process.Run(ctx, exec.CommandContext(ctx, "tar", "--create", "--file="+layer, "--directory="+folder, "--numeric-owner",
+		"--xattrs", "--xattrs-include=security.capability", "--exclude=./var/cache/apt/*", "--exclude=./var/lib/apt/lists/*",
+		"--exclude=./dev/*", "--exclude=./proc/*", "--exclude=./sys/*", "."))
+}
+
+// fillUpper fills the folder of the upper layer.
+func fillUpper(ctx context.Context, built *binaries.Binaries, root, folder string) error {
+	ours, err := fs.Sub(files, "files")
+	if err != nil {
+		return fmt.Errorf("find files: %w", err)
+	}
+	theirs := os.DirFS(built.LauncherFiles())
+	programs := os.DirFS(built.NodePrograms)
+	packages := os.DirFS(root)
+	copies := []fileCopy{
+		{from: ours, name: "etc/passwd", to: "etc/passwd", mode: 0o644},
+		{from: ours, name: "etc/group", to: "etc/group", mode: 0o644},
+		{from: ours, name: "usr/sbin/virtqemud", to: "usr/sbin/virtqemud", mode: 0o755},
+		{from: packages, name: "usr/sbin/libvirtd", to: "usr/lib/lab/virtqemud", mode: 0o755},
+		{from: theirs, name: "qemu.conf", to: "etc/libvirt/qemu.conf", mode: 0o644},
+		{from: theirs, name: "virtqemud.conf", to: "etc/libvirt/virtqemud.conf", mode: 0o644},
+		{from: theirs, name: "nsswitch.conf", to: "etc/nsswitch.conf", mode: 0o644},
+		{from: theirs, name: "qemu", to: "etc/libvirt/hooks/qemu", mode: 0o755},
+		{from: theirs, name: "node-labeller/node-labeller.sh", to: "usr/bin/node-labeller.sh", mode: 0o755},
+	}
+	for _, name := range binaries.NodeProgramNames() {
+		copies = append(copies, fileCopy{from: programs, name: name, to: "usr/bin/" + name, mode: 0o755})
+	}
+	for _, c := range copies {
+		if err := c.run(folder); err != nil {
+			return err
+		}
+	}
+	return adaptUpper(ctx, folder)
+}
+
+// adaptUpper makes what is not a copy of a file.
+func adaptUpper(ctx context.Context, folder string) error {
+	for _, name := range []string{"home/qemu", "usr/share/OVMF", "init/usr/bin", "var/log/libvirt/qemu"} {
+		if err := os.MkdirAll(filepath.Join(folder, name), 0o755); err != nil {
+			return fmt.Errorf("create folder: %w", err)
+		}
+	}
+	// virt-handler opens /proc/PID/root/var/run, in which Debian's absolute link would lead to its own files.
+	if err := os.Symlink("../run", filepath.Join(folder, "var/run")); err != nil {
+		return fmt.Errorf("link /var/run: %w", err)
+	}
+	for _, name := range []string{"etc/libvirt/hooks", "etc/libvirt/hooks/qemu"} {
+		if err := os.Chown(filepath.Join(folder, name), qemu, qemu); err != nil {
+			return fmt.Errorf("give the hooks to the user of virt-launcher: %w", err)
+		}
+	}
+	monitor := filepath.Join(folder, "usr/bin/virt-launcher-monitor")
+	return process.Run(ctx, exec.CommandContext(ctx, "setcap", "cap_net_bind_service=+ep", monitor))
+}
+
+// fileCopy is a file to be copied into a folder.
+type fileCopy struct {
+	from     fs.FS
+	name, to string
+	mode     os.FileMode
+}
+
+func (c fileCopy) run(folder string) error {
+	data, err := fs.ReadFile(c.from, c.name)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", c.name, err)
+	}
+	target := filepath.Join(folder, c.to)
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return fmt.Errorf("create folder: %w", err)
+	}
+	if err := os.WriteFile(target, data, c.mode); err != nil {
+		return fmt.Errorf("write %s: %w", c.to, err)
+	}
+	return nil
+}

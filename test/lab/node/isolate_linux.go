@@ -1,0 +1,85 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Isolate moves the program into network and mount namespaces of its own, in which only loopback is up. It starts the program
+// again, and only returns there: the first process waits, passes signals on, and exits with the code of the second. Call it at
+// the beginning of main or TestMain, but after what needs the network of the machine.
+func Isolate() error {
+	if os.Getenv(isolated) != "" {
+		return setUp()
+	}
+	code, err := runIsolated()
+	if err != nil {
+		return err
+	}
+	os.Exit(code)
+	return nil
+}
+
+func runIsolated() (code int, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return 0, fmt.Errorf("find the own program: %w", err)
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	runtime.LockOSThread() // whose end would kill the child
+	defer runtime.UnlockOSThread()
+	command := exec.Command(self, os.Args[1:]...) //nolint:noctx,gosec // ends with this process; our own program
+	command.Env = append(os.Environ(), isolated+"=1")
+	command.Stdin = os.Stdin
+	command.Stdout = os.Stdout
+	command.Stderr = os.Stderr
+	command.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS,
+		Pdeathsig:  syscall.SIGKILL,
+	}
+	if err := command.Start(); err != nil {
+		return 0, fmt.Errorf("start the lab in namespaces of its own, which needs root: %w", err)
+	}
+	go func() {
+		for s := range signals {
+			if s == syscall.SIGTERM { // ctrl-C in a terminal reaches the child anyway, and must not count twice
+				_ = command.Process.Signal(s) // fails if it has already ended
+			}
+		}
+	}()
+	err = command.Wait()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return max(1, exit.ExitCode()), nil // -1 if a signal has ended it
+	}
+	return 0, err
+}
+
+// setUp completes the namespaces of this process.
+func setUp() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make the mounts of the lab private: %w", err)
+	}
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open socket: %w", err)
+	}
+	defer unix.Close(socket) //nolint:errcheck // nothing was written
+	loopback, err := unix.NewIfreq("lo")
+	if err != nil {
+		return fmt.Errorf("name loopback: %w", err)
+	}
+	loopback.SetUint16(unix.IFF_UP)
+	if err := unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, loopback); err != nil {
+		return fmt.Errorf("start loopback: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package node
+
+import "errors"
+
+// Isolate fails: only Linux has namespaces.
+func Isolate() error { return errors.New("real nodes need Linux") }

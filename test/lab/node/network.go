@@ -1,0 +1,62 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
+)
+
+// The network of the nodes: a bridge, on which the lab itself has the address Gateway.
+const (
+	Gateway    = "10.99.0.1"
+	bridge     = "lab"
+	nodePrefix = "10.99.0."
+	firstNode  = 11 // the last byte of the first node's address
+)
+
+func (n *node) address() string    { return fmt.Sprint(nodePrefix, firstNode+n.index) }
+func (n *node) podSubnet() string  { return fmt.Sprintf("10.99.%d.0/24", 101+n.index) } //nolint:mnd // beside the nodes' network
+func (n *node) hostDevice() string { return fmt.Sprint("lab", n.index) }
+func (n *node) device() string     { return fmt.Sprint("node", n.index) } // which runc moves into the node
+
+// connect makes the bridge, and a pair of interfaces and a route for each node.
+func (n *Nodes) connect(ctx context.Context) error {
+	commands := []string{
+		"link add " + bridge + " type bridge",
+		"addr add " + Gateway + "/24 dev " + bridge,
+		"link set " + bridge + " up",
+	}
+	for _, one := range n.nodes {
+		commands = append(commands,
+			"link add "+one.hostDevice()+" type veth peer name "+one.device(),
+			"link set "+one.hostDevice()+" master "+bridge+" up",
+			"addr add "+one.address()+"/24 dev "+one.device(),
+			"route add "+one.podSubnet()+" via "+one.address())
+	}
+	for _, arguments := range commands {
+		if err := n.ip(ctx, strings.Fields(arguments)...); err != nil {
+			return err
+		}
+	}
+	// It belongs to the network namespace, not to the machine.
+	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o600); err != nil {
+		return fmt.Errorf("forward packets between pods: %w", err)
+	}
+	return nil
+}
+
+// ip runs the program of the root folder, since this machine may lack it.
+func (n *Nodes) ip(ctx context.Context, arguments ...string) error {
+	command := exec.CommandContext(ctx, "/usr/bin/ip", arguments...)
+	command.Dir = "/"
+	command.SysProcAttr = process.BoundToParent()
+	command.SysProcAttr.Chroot = n.options.Root
+	if err := process.Run(ctx, command); err != nil {
+		return fmt.Errorf("ip %s: %w", strings.Join(arguments, " "), err)
+	}
+	return nil
+}

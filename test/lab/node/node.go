@@ -1,0 +1,193 @@
+package node
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
+)
+
+// Label tells real nodes apart.
+const Label = "sim.lab/node"
+
+// Region and Zone are those of all real nodes: machines can only migrate within a zone.
+const (
+	Region = "local"
+	Zone   = "zone-a"
+)
+
+// isolated is the environment variable of a program that Isolate has started.
+const isolated = "LAB_ISOLATED"
+
+//go:embed files
+var files embed.FS
+
+// Options configures the nodes of a lab.
+type Options struct {
+	Dir     string         // for the nodes' data; created
+	LogDir  string         // for a folder per node
+	Group   *process.Group // owns the nodes' first processes
+	Root    string         // the folder of package root
+	Images  string         // the folder of package images
+	Runc    string
+	Kubelet string
+	// Cgroup is the beginning of the names of the nodes' cgroups.
+	Cgroup string
+	Count  int
+}
+
+// Nodes are the real nodes of a lab, and the network that joins them.
+type Nodes struct {
+	options Options
+	nodes   []*node
+}
+
+// node is one of them.
+type node struct {
+	name    string
+	index   int
+	dir     string
+	log     string
+	process *process.Process
+	input   *os.File // ends the node when it is closed
+}
+
+// Names returns the names of a number of nodes.
+func Names(count int) []string {
+	var names []string
+	for i := range count {
+		names = append(names, fmt.Sprintf("provider-a-%d", i))
+	}
+	return names
+}
+
+// New makes the network of the nodes in the network namespace of this process, which must be one of its own (Isolate).
+func New(ctx context.Context, o Options) (*Nodes, error) {
+	if os.Getenv(isolated) == "" {
+		return nil, errors.New("real nodes need namespaces of their own: call node.Isolate at the beginning of the program")
+	}
+	n := &Nodes{options: o}
+	for i, name := range Names(o.Count) {
+		n.nodes = append(n.nodes, &node{
+			name:  name,
+			index: i,
+			dir:   filepath.Join(o.Dir, name),
+			log:   filepath.Join(o.LogDir, name),
+		})
+	}
+	if err := n.connect(ctx); err != nil {
+		return nil, fmt.Errorf("make the network of the nodes: %w", err)
+	}
+	return n, nil
+}
+
+// Credentials are those of kubelets in the API server.
+type Credentials struct {
+	CA         []byte // in PEM
+	Kubeconfig func(node string) ([]byte, error)
+}
+
+// Start starts all nodes. It does not wait until they are ready.
+func (n *Nodes) Start(c Credentials) error {
+	for _, one := range n.nodes {
+		if err := n.start(one, c); err != nil {
+			return fmt.Errorf("start node %s: %w", one.name, err)
+		}
+	}
+	return nil
+}
+
+func (n *Nodes) start(one *node, c Credentials) error {
+	kubeconfig, err := c.Kubeconfig(one.name)
+	if err != nil {
+		return err
+	}
+	if err := n.writeFiles(one, c.CA, kubeconfig); err != nil {
+		return err
+	}
+	if err := n.writeBundle(one); err != nil {
+		return err
+	}
+	input, output, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("create pipe: %w", err)
+	}
+	defer input.Close() //nolint:errcheck // the node has its own copy
+	// The root folder is mounted in a namespace that ends with runc.
+	const script = `mount -t overlay overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" "$2/root" && shift 2 && exec "$@"`
+	one.process, err = n.options.Group.Start(process.Spec{
+		Name: one.name,
+		Path: "/usr/bin/unshare",
+		Args: []string{
+			"--mount", "--propagation=private", "sh", "-c", script, "sh", n.options.Root, one.dir,
+			n.options.Runc, "--root=" + filepath.Join(n.options.Dir, "runc"), "run", "--bundle=" + one.dir, n.options.Cgroup + one.name,
+		},
+		Stdin: input,
+	})
+	if err != nil {
+		return errors.Join(err, output.Close())
+	}
+	one.input = output
+	return nil
+}
+
+// Stop ends all nodes, and returns when nothing of them is left.
+func (n *Nodes) Stop(ctx context.Context) error {
+	var failed error
+	for _, one := range n.nodes {
+		if one.input == nil {
+			continue
+		}
+		failed = errors.Join(failed, one.input.Close())
+		one.input = nil
+	}
+	for _, one := range n.nodes {
+		if one.process == nil {
+			continue
+		}
+		select {
+		case <-one.process.Exited(): // runc removes the cgroups before
+		case <-ctx.Done():
+			failed = errors.Join(failed, fmt.Errorf("node %s has not ended: %w", one.name, ctx.Err()), one.process.Stop(ctx))
+		}
+	}
+	return failed
+}
+
+// writeFiles writes the configuration of a node, and makes its folders.
+func (n *Nodes) writeFiles(one *node, ca, kubeconfig []byte) error {
+	for _, folder := range []string{"upper", "work", "root", "containerd", "kubelet", "lab/cni", "lab/images"} {
+		if err := os.MkdirAll(filepath.Join(one.dir, folder), 0o755); err != nil {
+			return fmt.Errorf("create folder: %w", err)
+		}
+	}
+	for _, folder := range []string{one.log, n.volumes()} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return fmt.Errorf("create folder: %w", err)
+		}
+	}
+	contents := map[string][]byte{"ca.crt": ca, "kubeconfig": kubeconfig, "kubelet": nil} // the program is mounted there
+	for name, target := range map[string]string{
+		"init.sh": "init.sh", "containerd.toml": "containerd.toml", "kubelet.yaml": "kubelet.yaml", "cni.conflist": "cni/10-lab.conflist",
+	} {
+		data, err := files.ReadFile("files/" + name)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		contents[target] = []byte(strings.ReplaceAll(string(data), "POD_SUBNET", one.podSubnet()))
+	}
+	for name, data := range contents {
+		if err := os.WriteFile(filepath.Join(one.dir, "lab", name), data, 0o600); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// volumes is the folder of the volumes, which all nodes share.
+func (n *Nodes) volumes() string { return filepath.Join(n.options.Dir, "volumes") }
