@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -35,6 +36,8 @@ type Options struct {
 	SpendMemory bool
 	// Kubelets lets real kubelets join; nil if there are only simulated ones.
 	Kubelets *Kubelets
+	// Nodes are the real nodes of the provider cluster; nil if they are simulated.
+	Nodes *Nodes
 }
 
 // Cluster is a running control plane.
@@ -74,7 +77,7 @@ func newCluster(name string, o Options, users ...string) (*Cluster, error) {
 		return nil, fmt.Errorf("create certificates of cluster %s: %w", name, err)
 	}
 	var all []identity
-	for _, user := range append(users, admin, controllerManager) {
+	for _, user := range slices.Concat(users, []string{admin, controllerManager}, o.kubeletUsers()) {
 		i, err := newIdentity(user)
 		if err != nil {
 			return nil, err
@@ -88,6 +91,9 @@ func newCluster(name string, o Options, users ...string) (*Cluster, error) {
 		return nil, err
 	}
 	if err := c.prepareKubelets(); err != nil {
+		return nil, err
+	}
+	if err := c.prepareNodes(); err != nil {
 		return nil, err
 	}
 	pool := x509.NewCertPool()
@@ -140,7 +146,7 @@ func (c *Cluster) apiServerArgs(port int) []string {
 	p := c.pki
 	args := []string{
 		"--etcd-servers=" + c.EtcdURL,
-		"--bind-address=" + loopback, "--secure-port=" + fmt.Sprint(port),
+		"--bind-address=" + c.options.bindAddress(), "--secure-port=" + fmt.Sprint(port),
 		"--advertise-address=" + loopback, "--endpoint-reconciler-type=none",
 		"--tls-cert-file=" + p.file("server.crt"), "--tls-private-key-file=" + p.file("server.key"),
 		"--client-ca-file=" + p.file("ca.crt"),
@@ -164,7 +170,7 @@ func (c *Cluster) apiServerArgs(port int) []string {
 		args = append(args, fmt.Sprintf("--default-not-ready-toleration-seconds=%d", seconds),
 			fmt.Sprintf("--default-unreachable-toleration-seconds=%d", seconds))
 	}
-	return append(args, c.kubeletArgs()...)
+	return append(append(args, c.kubeletArgs()...), c.nodeArgs()...)
 }
 
 // runControllerManager starts kube-controller-manager and waits for it. The

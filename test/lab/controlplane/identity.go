@@ -46,6 +46,9 @@ func newIdentity(name string) (identity, error) {
 		namespace, _, _ := strings.Cut(account, ":")
 		i.groups = append(i.groups, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
 	}
+	if strings.HasPrefix(name, kubeletUser) {
+		i.groups = append(i.groups, "system:nodes")
+	}
 	return i, nil
 }
 

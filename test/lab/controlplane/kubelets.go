@@ -51,15 +51,19 @@ egressSelections:
 
 // serverNames returns the names of the API server besides those in every cluster.
 func (o Options) serverNames() []string {
-	if o.Kubelets == nil {
-		return nil
+	var names []string
+	if o.Kubelets != nil {
+		names = append(names, o.Kubelets.Server)
 	}
-	return []string{o.Kubelets.Server}
+	if o.Nodes != nil {
+		names = append(names, o.Nodes.Server)
+	}
+	return names
 }
 
 // authorizationModes restricts real kubelets to the objects of their Nodes.
 func (c *Cluster) authorizationModes() string {
-	if c.options.Kubelets == nil {
+	if c.options.Kubelets == nil && c.options.Nodes == nil {
 		return "RBAC"
 	}
 	return "Node,RBAC"

@@ -31,6 +31,9 @@ func StartProvider(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	p := &provider{Cluster: c}
 	c.provider = p
+	if err := c.pki.issueInto(handlerClient, c.pki.ca, handlerClientName); err != nil {
+		return nil, err
+	}
 	err = Together(ctx, p.prepareKeys, func(ctx context.Context) error {
 		return c.startAPI(ctx, "--enable-admission-plugins=OwnerReferencesPermissionEnforcement")
 	})
@@ -126,7 +129,7 @@ func (p *provider) runVirtAPI(ctx context.Context) error {
 	p.virtAPI, err = p.start("virt-api", p.options.Binaries.VirtAPI,
 		"--kubeconfig="+file, "--listen="+loopback, fmt.Sprintf("--port=%d", p.kubeVirtPort),
 		"--tls-cert-file="+certificate, "--tls-key-file="+key,
-		"--handler-cert-file="+certificate, "--handler-key-file="+key)
+		"--handler-cert-file="+p.pki.file(handlerClient+".crt"), "--handler-key-file="+p.pki.file(handlerClient+".key"))
 	if err != nil {
 		return err
 	}

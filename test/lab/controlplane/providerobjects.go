@@ -6,8 +6,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/storage"
 )
 
 // object is a short name for unstructured content.
@@ -26,16 +24,14 @@ func (p *provider) ownObjects() ([]unstructured.Unstructured, error) {
 		with(within("cdi", named("v1", "Secret", "cdi-api-signing-key")), "stringData",
 			object{"id_rsa": string(keys.private), "id_rsa.pub": string(keys.public)}),
 		with(within("kubevirt", named("kubevirt.io/v1", "KubeVirt", "kubevirt")), "spec", object{
-			"configuration": object{"developerConfiguration": object{
-				"featureGates": []any{"HotplugVolumes", "Snapshot", "VMExport", "ExpandDisks"},
-			}},
+			"configuration": object{"developerConfiguration": p.options.developerConfiguration()},
 		}),
 		cdiResource(),
 	}
-	for _, class := range storageClasses() {
-		contents = append(contents, class.object())
+	for _, class := range p.options.storageClasses() {
+		contents = append(contents, class.object(p.options.provisioner()))
 	}
-	contents = append(contents, with(named("storage.k8s.io/v1", "CSIDriver", storage.Provisioner), "spec", object{"attachRequired": false}))
+	contents = append(contents, with(named("storage.k8s.io/v1", "CSIDriver", p.options.provisioner()), "spec", object{"attachRequired": false}))
 	objects := make([]unstructured.Unstructured, 0, len(contents)+2)
 	for _, content := range contents {
 		objects = append(objects, unstructured.Unstructured{Object: content})
