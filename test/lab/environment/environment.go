@@ -23,6 +23,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/kubelet"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
@@ -43,6 +44,9 @@ type Options struct {
 	// RealGuests lets VirtualMachineInstances boot that have hypervisor.GuestAnnotation. It cannot be
 	// combined with SeparateTarget.
 	RealGuests bool
+	// RealNodes is the number of real provider nodes. If it is not zero, nothing is simulated, and the process
+	// must have called node.Isolate.
+	RealNodes int
 }
 
 // Lab is a running lab.
@@ -60,6 +64,9 @@ type Lab struct {
 
 	// Guests runs the real guests; nil unless Options.RealGuests is set.
 	Guests *guest.Hypervisor
+
+	// Nodes are the real nodes; nil unless Options.RealNodes is set.
+	Nodes *node.Nodes
 
 	folder    *folder
 	manifests *manifests
@@ -84,29 +91,29 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	found, image, err := prepare(ctx, o)
+	found, err := prepare(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the lab's binaries: %w", err)
 	}
 	begin := time.Now()
 	stop := screen.Report(o.Progress, func(elapsed time.Duration) string {
 		return fmt.Sprintf("start the control planes of the provider cluster with KubeVirt %s and CDI %s and of the control cluster: Kubernetes %s, %s",
-			found.KubeVirtVersion, found.CDIVersion, found.KubernetesVersion, screen.Clock(elapsed))
+			found.binaries.KubeVirtVersion, found.binaries.CDIVersion, found.binaries.KubernetesVersion, screen.Clock(elapsed))
 	})
 	defer stop()
-	f, err := newFolder(o.Dir)
+	f, err := newFolder(o.Dir, o.RealNodes > 0)
 	if err != nil {
 		return nil, err
 	}
 	l := &Lab{
 		Dir:      f.path,
 		LogDir:   f.logs(),
-		Binaries: found,
+		Binaries: found.binaries,
 		KeepLogs: o.KeepLogs,
 		folder:   f,
 		group:    process.NewGroup(f.logs()),
 	}
-	if err := l.start(ctx, o, image); err != nil {
+	if err := l.start(ctx, o, found); err != nil {
 		err = fmt.Errorf("start the lab: %w", err)
 		if l.KeepLogs = ctx.Err() == nil; l.KeepLogs { // the logs would not explain an interrupted start
 			err = fmt.Errorf("%w (logs in %s)", err, l.LogDir)
@@ -119,28 +126,41 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 
 // Prepare builds what a lab with these options runs, and starts nothing.
 func Prepare(ctx context.Context, o Options) error {
-	_, _, err := prepare(ctx, o)
+	_, err := prepare(ctx, o)
 	return err
 }
 
-// prepare builds what the lab runs, and returns the image of real guests.
-func prepare(ctx context.Context, o Options) (found *binaries.Binaries, image string, err error) {
-	switch {
-	case o.RealGuests:
-		found, image, err = prepareGuests(ctx, o.Progress)
-	case o.Gardener:
-		found, err = binaries.EnsureGardener(ctx, o.Progress)
-	default:
-		found, err = binaries.Ensure(ctx, o.Progress)
-	}
-	if err == nil && o.Monitoring {
-		found.PromQL, err = binaries.EnsurePromQL(ctx, o.Progress)
-	}
-	return found, image, err
+// prepared is what the lab runs.
+type prepared struct {
+	binaries *binaries.Binaries
+	guests   string // the image of real guests
+	root     string // the root folder of real nodes
+	images   string // the folder with the container images of real nodes
 }
 
-func (l *Lab) start(ctx context.Context, o Options, image string) (err error) {
-	if err := l.startGuests(ctx, o, image); err != nil {
+// prepare builds what the lab runs.
+func prepare(ctx context.Context, o Options) (found prepared, err error) {
+	switch {
+	case o.RealNodes > 0:
+		err = found.prepareNodes(ctx, o.Progress)
+	case o.RealGuests:
+		found.binaries, found.guests, err = prepareGuests(ctx, o.Progress)
+	case o.Gardener:
+		found.binaries, err = binaries.EnsureGardener(ctx, o.Progress)
+	default:
+		found.binaries, err = binaries.Ensure(ctx, o.Progress)
+	}
+	if err == nil && o.Monitoring {
+		found.binaries.PromQL, err = binaries.EnsurePromQL(ctx, o.Progress)
+	}
+	return found, err
+}
+
+func (l *Lab) start(ctx context.Context, o Options, found prepared) (err error) {
+	if err := l.startGuests(ctx, o, found.guests); err != nil {
+		return err
+	}
+	if err := l.connectNodes(ctx, o, found); err != nil {
 		return err
 	}
 	if l.manifests, err = newManifests(filepath.Join(l.folder.data(), "manifests"), l.Binaries.Kubectl); err != nil {
@@ -163,6 +183,7 @@ func (l *Lab) start(ctx context.Context, o Options, image string) (err error) {
 		own := options("provider")
 		own.NodeMonitorGrace = nodeMonitorGrace
 		own.Toleration = toleration
+		own.Nodes = l.realNodes(o)
 		if l.Provider, err = controlplane.StartProvider(ctx, own); err != nil {
 			return err
 		}
@@ -178,6 +199,9 @@ func (l *Lab) start(ctx context.Context, o Options, image string) (err error) {
 	}
 	if l.Target == nil {
 		l.Target = l.Control
+	}
+	if l.Nodes != nil {
+		return l.startNodes(ctx, o)
 	}
 	l.simulator, err = l.startSimulator(ctx, o)
 	return err
@@ -195,16 +219,19 @@ func (l *Lab) Stop(ctx context.Context) error {
 	if l.simulator != nil {
 		l.simulator.stop()
 	}
-	failed := errors.Join(l.stopGuests(ctx), l.group.Stop(ctx))
+	failed := errors.Join(l.stopGuests(ctx), l.stopNodes(ctx), l.group.Stop(ctx))
 	return errors.Join(failed, l.folder.remove(l.KeepLogs))
 }
 
 // AddNode adds a host to the provider cluster, for a test that needs its own hosts.
-func (l *Lab) AddNode(ctx context.Context, node kubelet.Node) error {
+func (l *Lab) AddNode(ctx context.Context, host kubelet.Node) error {
 	if l.owner != nil {
-		return l.owner.addNode(ctx, node)
+		return l.owner.addNode(ctx, host)
 	}
-	return l.simulator.plane.AddNode(ctx, node)
+	if l.simulator == nil {
+		return errors.New("real nodes cannot be added to a lab that runs")
+	}
+	return l.simulator.plane.AddNode(ctx, host)
 }
 
 // Processes returns all processes that this process has started so far, oldest first.

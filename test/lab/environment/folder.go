@@ -29,8 +29,9 @@ func (f *folder) logs() string { return LogDir(f.path) }
 
 const ownerFile = "owner"
 
-// newFolder creates the lab's folder. An empty path selects a fresh folder under the user's cache.
-func newFolder(path string) (_ *folder, err error) {
+// newFolder creates the lab's folder. An empty path selects a fresh folder under the user's cache. The reaper also removes the
+// cgroups of the lab if it has some.
+func newFolder(path string, cgroups bool) (_ *folder, err error) {
 	if path == "" {
 		if path, err = FreshDir(); err != nil {
 			return nil, err
@@ -48,7 +49,7 @@ func newFolder(path string) (_ *folder, err error) {
 	if err := tryLock(f.owner); err != nil {
 		return nil, errors.Join(fmt.Errorf("another lab uses %s: %w", path, err), f.owner.Close())
 	}
-	if err := f.startReaper(); err != nil {
+	if err := f.startReaper(cgroups); err != nil {
 		return nil, errors.Join(err, f.owner.Close())
 	}
 	return f, nil
@@ -132,16 +133,25 @@ func tryLock(f *os.File) error {
 
 // reap waits for the end of its input and removes a folder. It retries because etcd, killed at the
 // same moment, may still be writing.
-const reap = `read -r _; for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$1" && exit 0; sleep 0.2; done; exit 1`
+const reap = `read -r _; for _ in 1 2 3 4 5 6 7 8 9 10; do
+	if [ -n "$2" ]; then find /sys/fs/cgroup -depth -type d -path "*/$2*" -exec rmdir {} +; fi
+	rm -rf -- "$1" && exit 0; sleep 0.2; done; exit 1`
 
-func (f *folder) startReaper() error {
+// cgroup is the beginning of the names of the lab's cgroups.
+func (f *folder) cgroup() string { return "lab-" + filepath.Base(f.path) + "-" }
+
+func (f *folder) startReaper(cgroups bool) error {
 	input, pipe, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("create pipe: %w", err)
 	}
 	defer input.Close() //nolint:errcheck // the reaper has its own copy
+	cgroup := ""
+	if cgroups {
+		cgroup = f.cgroup()
+	}
 	// Not CommandContext: the reaper must outlive the lab.
-	f.reaper = exec.Command("/bin/sh", "-c", reap, "lab-reaper", f.data()) //nolint:noctx // see above; our own path
+	f.reaper = exec.Command("/bin/sh", "-c", reap, "lab-reaper", f.data(), cgroup) //nolint:noctx // see above; our own path
 	f.reaper.Stdin = input
 	f.reaper.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := f.reaper.Start(); err != nil {

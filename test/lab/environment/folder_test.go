@@ -13,10 +13,10 @@ import (
 func TestFolderLeavesNothing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lab")
-	f, err := newFolder(path)
+	f, err := newFolder(path, false)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(f.data(), "x"), nil, 0o600))
-	_, err = newFolder(path)
+	_, err = newFolder(path, false)
 	require.ErrorContains(t, err, "another lab uses")
 	require.NoError(t, f.remove(false))
 	require.NoDirExists(t, path)
@@ -25,7 +25,7 @@ func TestFolderLeavesNothing(t *testing.T) {
 
 func TestFolderKeepsLogs(t *testing.T) {
 	t.Parallel()
-	f, err := newFolder(filepath.Join(t.TempDir(), "lab"))
+	f, err := newFolder(filepath.Join(t.TempDir(), "lab"), false)
 	require.NoError(t, err)
 	require.NoError(t, f.remove(true))
 	require.NoDirExists(t, f.data())
@@ -37,7 +37,7 @@ func TestFolderOfTheCallerKeepsTheCallersFiles(t *testing.T) {
 	path := t.TempDir()
 	mine := filepath.Join(path, "mine")
 	require.NoError(t, os.WriteFile(mine, nil, 0o600))
-	f, err := newFolder(path)
+	f, err := newFolder(path, false)
 	require.NoError(t, err)
 	require.NoError(t, f.remove(false))
 	require.FileExists(t, mine)
@@ -45,7 +45,7 @@ func TestFolderOfTheCallerKeepsTheCallersFiles(t *testing.T) {
 
 func TestReaperRemovesTheDataWhenTheOwnerIsGone(t *testing.T) {
 	t.Parallel()
-	f, err := newFolder(filepath.Join(t.TempDir(), "lab"))
+	f, err := newFolder(filepath.Join(t.TempDir(), "lab"), false)
 	require.NoError(t, err)
 	require.NoError(t, f.pipe.Close(), "as the kernel does when the owner is killed")
 	require.Eventually(t, func() bool {

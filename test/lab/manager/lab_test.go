@@ -86,7 +86,7 @@ func TestCommandRefuses(t *testing.T) {
 
 func TestArgumentsSurviveTheWayToTheBackground(t *testing.T) {
 	t.Parallel()
-	r := request{name: "n", shoot: "s", sidecar: "/bin/true", sidecarArgs: "--v=4 --x", keepLogs: true, guests: realGuests}
+	r := request{name: "n", shoot: "s", sidecar: "/bin/true", sidecarArgs: "--v=4 --x", keepLogs: true, guests: realOnes}
 	args := r.arguments()
 	require.Equal(t, "run", args[0])
 	require.Contains(t, args, "--sidecar-args=--v=4 --x")

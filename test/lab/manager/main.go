@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/kubelet"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
 )
 
@@ -53,10 +54,18 @@ type request struct {
 	gardener    bool
 	monitoring  bool
 	guests      string
+	nodes       string
+	nodeCount   int
 }
 
-// realGuests is the value of --guests for guests that boot.
-const realGuests = "real"
+// The values of --guests and --nodes.
+const (
+	simulated = "simulated"
+	realOnes  = "real"
+)
+
+// maxNodes is the number of addresses for real nodes and their pods.
+const maxNodes = 50
 
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var r request
@@ -106,18 +115,34 @@ func (r *request) define(flags *flag.FlagSet) {
 	flags.StringVar(&r.driverArgs, "driver-args", "", "more arguments for the driver, separated by spaces (up, run)")
 	flags.BoolVar(&r.gardener, "gardener", false, "for the Gardener extension: a separate target cluster, and gardener-resource-manager (up, run, build)")
 	flags.BoolVar(&r.monitoring, "monitoring", false, "for tests of alerts and dashboards: Prometheus' parser and rules (build)")
-	flags.StringVar(&r.guests, "guests", "simulated", "simulated, or real: virtual machines with the annotation sim.lab/guest: real boot in QEMU (up, run, build)")
+	flags.StringVar(&r.guests, "guests", simulated, "simulated, or real: virtual machines with the annotation sim.lab/guest: real boot in QEMU (up, run, build)")
+	flags.StringVar(&r.nodes, "nodes", simulated, "simulated, or real: kubelet, containerd, virt-handler and QEMU; needs root (up, run, build)")
+	flags.IntVar(&r.nodeCount, "node-count", 2, "the number of real nodes (up, run)") //nolint:mnd // machines can migrate
 	flags.BoolVar(&r.keepLogs, "keep-logs", false, "leave the logs behind when the lab stops (up, run)")
 	flags.StringVar(&r.output, "o", "", "json: print the state for programs (status)")
 }
 
 func build(ctx context.Context, r request, stdout io.Writer) error {
-	return environment.Prepare(ctx, environment.Options{
-		Gardener:   r.gardener,
-		Monitoring: r.monitoring,
-		RealGuests: r.guests == realGuests,
-		Progress:   stdout,
-	})
+	return environment.Prepare(ctx, r.options(stdout))
+}
+
+// options returns those of the lab.
+func (r *request) options(out io.Writer) environment.Options {
+	options := environment.Options{
+		Progress:       out,
+		KeepLogs:       r.keepLogs,
+		SeparateTarget: r.gardener,
+		Gardener:       r.gardener,
+		Monitoring:     r.monitoring,
+		RealGuests:     r.guests == realOnes,
+	}
+	if r.nodes == realOnes {
+		options.RealNodes = r.nodeCount
+	}
+	if r.gardener {
+		options.Nodes = append(kubelet.DefaultNodes(), kubelet.GuideNodes()...)
+	}
+	return options
 }
 
 func (r *request) check(rest []string) error {
@@ -131,15 +156,27 @@ func (r *request) check(rest []string) error {
 	case r.driver != "" && r.sidecar == "":
 		return errors.New("--driver needs --sidecar")
 	}
-	return errors.Join(r.checkGuests(), r.findPrograms())
+	return errors.Join(r.checkGuests(), r.checkNodes(), r.findPrograms())
 }
 
 func (r *request) checkGuests() error {
 	switch {
-	case r.guests != "simulated" && r.guests != realGuests:
+	case r.guests != simulated && r.guests != realOnes:
 		return fmt.Errorf("--guests=%s: want simulated or real", r.guests)
-	case r.guests == realGuests && r.gardener:
+	case r.guests == realOnes && r.gardener:
 		return errors.New("--guests=real cannot be combined with --gardener")
+	}
+	return nil
+}
+
+func (r *request) checkNodes() error {
+	switch {
+	case r.nodes != simulated && r.nodes != realOnes:
+		return fmt.Errorf("--nodes=%s: want simulated or real", r.nodes)
+	case r.nodes == realOnes && (r.gardener || r.guests == realOnes):
+		return errors.New("--nodes=real cannot be combined with --gardener or --guests=real")
+	case r.nodeCount < 1 || r.nodeCount > maxNodes:
+		return fmt.Errorf("--node-count=%d: want 1 to %d", r.nodeCount, maxNodes)
 	}
 	return nil
 }
@@ -172,5 +209,6 @@ func program(path string) (string, error) {
 func (r *request) arguments() []string {
 	args := []string{"run", "--name=" + r.name, "--shoot=" + r.shoot, "--sidecar=" + r.sidecar, "--sidecar-args=" + r.sidecarArgs}
 	args = append(args, "--driver="+r.driver, "--driver-args="+r.driverArgs)
-	return append(args, fmt.Sprintf("--keep-logs=%t", r.keepLogs), fmt.Sprintf("--gardener=%t", r.gardener), "--guests="+r.guests)
+	return append(args, fmt.Sprintf("--keep-logs=%t", r.keepLogs), fmt.Sprintf("--gardener=%t", r.gardener), "--guests="+r.guests,
+		"--nodes="+r.nodes, fmt.Sprintf("--node-count=%d", r.nodeCount))
 }

@@ -9,14 +9,23 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/kubelet"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
 )
 
 const stopTimeout = 30 * time.Second
 
 // run starts a lab and stops it on ctrl-C.
 func run(ctx context.Context, r request, out io.Writer) (err error) {
+	if r.nodes == realOnes {
+		// The builds need the network of the machine.
+		if err := environment.Prepare(ctx, r.options(out)); err != nil {
+			return err
+		}
+		if err := node.Isolate(); err != nil {
+			return err
+		}
+	}
 	restarts := make(chan os.Signal, 1)
 	signal.Notify(restarts, restartSignal)
 	defer signal.Stop(restarts)
@@ -38,17 +47,8 @@ func run(ctx context.Context, r request, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.remove()) }()
-	options := environment.Options{
-		Dir:            dir,
-		Progress:       out,
-		KeepLogs:       r.keepLogs,
-		SeparateTarget: r.gardener,
-		Gardener:       r.gardener,
-		RealGuests:     r.guests == realGuests,
-	}
-	if r.gardener {
-		options.Nodes = append(kubelet.DefaultNodes(), kubelet.GuideNodes()...)
-	}
+	options := r.options(out)
+	options.Dir = dir
 	lab, err := environment.Start(ctx, options)
 	if err != nil {
 		_ = os.Remove(dir) // fails if dir contains logs, which stay

@@ -1,0 +1,130 @@
+package environment
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/images"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/root"
+)
+
+// prepareNodes builds what real nodes run.
+func (p *prepared) prepareNodes(ctx context.Context, progress io.Writer) (err error) {
+	if p.binaries, err = binaries.EnsureNodes(ctx, progress); err != nil {
+		return err
+	}
+	if p.root, err = root.Ensure(ctx, progress); err != nil {
+		return err
+	}
+	p.images, err = images.Ensure(ctx, p.binaries, p.root, progress)
+	return err
+}
+
+// connectNodes makes the network of the nodes. It precedes the control planes, which listen in it.
+func (l *Lab) connectNodes(ctx context.Context, o Options, found prepared) (err error) {
+	if o.RealNodes == 0 {
+		return nil
+	}
+	l.Nodes, err = node.New(ctx, node.Options{
+		Dir:     filepath.Join(l.folder.data(), "nodes"),
+		LogDir:  l.LogDir,
+		Group:   l.group,
+		Root:    found.root,
+		Images:  found.images,
+		Runc:    found.binaries.Runc,
+		Kubelet: found.binaries.Kubelet,
+		Cgroup:  l.folder.cgroup(),
+		Count:   o.RealNodes,
+	})
+	return err
+}
+
+// realNodes returns how the provider cluster and its nodes reach each other, or nil if the nodes are simulated.
+func (l *Lab) realNodes(o Options) *controlplane.Nodes {
+	if l.Nodes == nil {
+		return nil
+	}
+	return &controlplane.Nodes{
+		Server:      node.Gateway,
+		Names:       node.Names(o.RealNodes),
+		Emulation:   !node.HasKVM(),
+		VirtHandler: l.Binaries.VirtHandlerManifest(),
+	}
+}
+
+// startNodes starts the nodes and virt-handler, and returns when they are ready.
+func (l *Lab) startNodes(ctx context.Context, o Options) error {
+	err := l.Nodes.Start(node.Credentials{CA: l.Provider.CA(), Kubeconfig: l.Provider.KubeletKubeconfig})
+	if err != nil {
+		return err
+	}
+	if err := l.Provider.StartVirtHandler(ctx); err != nil {
+		return err
+	}
+	return l.awaitNodes(ctx, o.RealNodes)
+}
+
+const (
+	pollNodesEvery = 500 * time.Millisecond
+	nodesTimeout   = 20 * time.Minute // two emulated nodes import half a gigabyte each
+)
+
+// awaitNodes waits until the nodes and their virt-handlers are ready.
+func (l *Lab) awaitNodes(ctx context.Context, count int) error {
+	client, err := kubernetes.NewForConfig(l.Provider.Config())
+	if err != nil {
+		return fmt.Errorf("connect to the provider cluster: %w", err)
+	}
+	ready := 0
+	err = wait.PollUntilContextTimeout(ctx, pollNodesEvery, nodesTimeout, true, func(ctx context.Context) (bool, error) {
+		if err := l.Health(); err != nil {
+			return false, err
+		}
+		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		ready = 0
+		for i := range nodes.Items {
+			if isReady(&nodes.Items[i]) {
+				ready++
+			}
+		}
+		handlers, err := client.AppsV1().DaemonSets("kubevirt").Get(ctx, "virt-handler", metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		return ready == count && int(handlers.Status.NumberReady) == count, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the nodes, of which %d are ready, and for virt-handler: %w", ready, err)
+	}
+	return nil
+}
+
+func isReady(n *corev1.Node) bool {
+	for _, condition := range n.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func (l *Lab) stopNodes(ctx context.Context) error {
+	if l.Nodes == nil {
+		return nil
+	}
+	return l.Nodes.Stop(ctx)
+}
