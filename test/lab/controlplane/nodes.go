@@ -25,7 +25,7 @@ type Nodes struct {
 }
 
 // SharedProvisioner is the name of the driver of StorageShared.
-const SharedProvisioner = "lab.local/shared"
+const SharedProvisioner = "shared.lab.local"
 
 // kubeletUser is the beginning of kubelets' users.
 const kubeletUser = "system:node:"

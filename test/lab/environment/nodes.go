@@ -2,8 +2,11 @@ package environment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -17,6 +20,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/images"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/root"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/volumes"
 )
 
 // prepareNodes builds what real nodes run.
@@ -72,7 +76,42 @@ func (l *Lab) startNodes(ctx context.Context, o Options) error {
 	if err := l.Provider.StartVirtHandler(ctx); err != nil {
 		return err
 	}
+	if err := l.startVolumes(ctx); err != nil {
+		return err
+	}
 	return l.awaitNodes(ctx, o.RealNodes)
+}
+
+// startVolumes runs the storage driver until the lab stops.
+func (l *Lab) startVolumes(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(l.Provider.Config())
+	if err != nil {
+		return fmt.Errorf("connect to the provider cluster: %w", err)
+	}
+	log, err := os.Create(filepath.Join(l.LogDir, "volumes.log"))
+	if err != nil {
+		return fmt.Errorf("create log of the storage driver: %w", err)
+	}
+	driver := &volumes.Driver{
+		Client:      client,
+		Provisioner: controlplane.SharedProvisioner,
+		Folder:      l.Nodes.Volumes(),
+		NodeFolder:  node.VolumesOnNodes,
+		Zone:        node.Zone,
+		Log:         slog.New(slog.NewTextHandler(log, nil)),
+	}
+	lifetime, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		driver.Run(lifetime)
+		close(ended)
+	}()
+	l.stopVolumes = func() error {
+		cancel()
+		<-ended
+		return log.Close()
+	}
+	return nil
 }
 
 const (
@@ -126,5 +165,10 @@ func (l *Lab) stopNodes(ctx context.Context) error {
 	if l.Nodes == nil {
 		return nil
 	}
-	return l.Nodes.Stop(ctx)
+	var failed error
+	if l.stopVolumes != nil {
+		failed = l.stopVolumes()
+		l.stopVolumes = nil
+	}
+	return errors.Join(failed, l.Nodes.Stop(ctx))
 }

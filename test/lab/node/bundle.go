@@ -78,7 +78,7 @@ func (n *Nodes) mounts(one *node) []object {
 		mount("/tmp", "tmpfs", "tmpfs", "mode=1777"),
 		mount("/var/lib/containerd", "bind", filepath.Join(one.dir, "containerd"), "rbind"),
 		mount("/var/lib/kubelet", "bind", filepath.Join(one.dir, "kubelet"), "rbind"),
-		mount("/var/lib/volumes", "bind", n.volumes(), "rbind"),
+		mount(VolumesOnNodes, "bind", n.Volumes(), "rbind"),
 		mount("/var/log", "bind", one.log, "rbind"),
 		mount("/opt/lab", "bind", lab, "rbind", "ro"),
 		mount("/opt/lab/images", "bind", n.options.Images, "rbind", "ro"),

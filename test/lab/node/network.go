@@ -34,7 +34,6 @@ func (n *Nodes) connect(ctx context.Context) error {
 		commands = append(commands,
 			"link add "+one.hostDevice()+" type veth peer name "+one.device(),
 			"link set "+one.hostDevice()+" master "+bridge+" up",
-			"addr add "+one.address()+"/24 dev "+one.device(),
 			"route add "+one.podSubnet()+" via "+one.address())
 	}
 	for _, arguments := range commands {

@@ -166,7 +166,7 @@ func (n *Nodes) writeFiles(one *node, ca, kubeconfig []byte) error {
 			return fmt.Errorf("create folder: %w", err)
 		}
 	}
-	for _, folder := range []string{one.log, n.volumes()} {
+	for _, folder := range []string{one.log, n.Volumes()} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return fmt.Errorf("create folder: %w", err)
 		}
@@ -189,5 +189,8 @@ func (n *Nodes) writeFiles(one *node, ca, kubeconfig []byte) error {
 	return nil
 }
 
-// volumes is the folder of the volumes, which all nodes share.
-func (n *Nodes) volumes() string { return filepath.Join(n.options.Dir, "volumes") }
+// VolumesOnNodes is the folder of the volumes on the nodes.
+const VolumesOnNodes = "/var/lib/volumes"
+
+// Volumes returns the folder of the volumes, which all nodes share, on this machine.
+func (n *Nodes) Volumes() string { return filepath.Join(n.options.Dir, "volumes") }

@@ -24,6 +24,7 @@ if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
 fi
 
 ip link set lo up
+ip addr add "$ADDRESS/24" dev eth0
 ip link set eth0 up
 ip route add default via "${ADDRESS%.*}.1"
 echo 1 > /proc/sys/net/ipv4/ip_forward
@@ -35,6 +36,12 @@ containerd --config /opt/lab/containerd.toml >> /var/log/containerd.log 2>&1 &
 until ctr version > /dev/null 2>&1; do sleep 0.2; done
 for archive in /opt/lab/images/*.tar; do
   ctr --namespace k8s.io images import "$archive" >> /var/log/import.log 2>&1
+done
+# The target pod of a migration names images by their digests, as if they were from a registry.
+ctr --namespace k8s.io images list | while read -r name _ digest _; do
+  case $name in
+    lab.local/*) ctr --namespace k8s.io images tag "$name" "${name%:*}@$digest" >> /var/log/import.log 2>&1 ;;
+  esac
 done
 
 while :; do

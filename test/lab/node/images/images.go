@@ -32,7 +32,7 @@ const (
 var builder embed.FS
 
 // archives are the files in the folder of Ensure.
-var archives = []string{"busybox.tar", "kubevirt.tar"}
+var archives = []string{"busybox.tar", "counter.tar", "kubevirt.tar"}
 
 // Ensure returns a folder with an archive for each image, and first writes them if they are missing. root is
 // the folder of package root.
@@ -51,7 +51,10 @@ func Ensure(ctx context.Context, built *binaries.Binaries, root string, progress
 			if err := writeBusybox(root, filepath.Join(into, archives[0])); err != nil {
 				return err
 			}
-			return writeKubeVirt(ctx, built, root, filepath.Join(into, archives[1]))
+			if err := writeCounter(filepath.Join(into, archives[1])); err != nil {
+				return err
+			}
+			return writeKubeVirt(ctx, built, root, filepath.Join(into, archives[2]))
 		},
 	})
 }
