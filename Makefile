@@ -166,6 +166,10 @@ test-provider: ## Run machine-controller-manager's own integration suite for pro
 	go run ./test/lab build
 	cd test/integration/provider && $(GOTEST) -timeout=$(TEST_TIMEOUT) -v ./...
 
+.PHONY: test-node
+test-node: ## Run the driver on real provider nodes: kubelet, virt-handler, QEMU, live migration, without KVM. Skipped if packages are missing, unless LAB_NODES=required.
+	$(GOTEST) -tags=node -timeout=$(GUEST_TIMEOUT) -v ./test/integration/node
+
 .PHONY: test-guest
 test-guest: ## Boot real guests in QEMU and let them join, without KVM (half an hour). Skipped if packages are missing, unless LAB_GUEST=required.
 	$(GOTEST) -tags=guest -timeout=$(GUEST_TIMEOUT) -v ./test/integration/guest

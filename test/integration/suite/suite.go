@@ -38,6 +38,12 @@ type Option func(*environment.Options)
 // RealGuests lets virtual machines boot that ask for it.
 func RealGuests(o *environment.Options) { o.RealGuests = true }
 
+// RealNodes replaces the simulated provider nodes by two real ones. The process must have called node.Isolate.
+func RealNodes(o *environment.Options) {
+	o.RealNodes = 2 //nolint:mnd // one to migrate from, one to migrate to
+	o.Nodes = nil
+}
+
 // Open joins the suite that the environment names, and otherwise starts one.
 func Open(ctx context.Context, progress io.Writer, options ...Option) (*Suite, error) {
 	if dir := os.Getenv(Variable); dir != "" {

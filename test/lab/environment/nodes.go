@@ -18,6 +18,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/host"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/images"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/root"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/volumes"
@@ -25,6 +26,9 @@ import (
 
 // prepareNodes builds what real nodes run.
 func (p *prepared) prepareNodes(ctx context.Context, progress io.Writer) (err error) {
+	if err := host.Check(); err != nil {
+		return err
+	}
 	if p.binaries, err = binaries.EnsureNodes(ctx, progress); err != nil {
 		return err
 	}

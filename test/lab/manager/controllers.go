@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
@@ -22,6 +23,8 @@ type controllers struct {
 	out     io.Writer
 	shoot   *environment.Shoot
 	socket  string // folder of the driver's socket; empty if there is none
+	// entrance leads into an isolated lab; nil if it is not isolated.
+	entrance *node.Entrance
 	// ours are the sidecar and the driver, which restart replaces.
 	ours []*process.Process
 	// replaced are the processes that earlier restarts stopped.
@@ -138,6 +141,9 @@ func (c *controllers) publish(s store, st *state) error {
 	st.ProviderKubeconfig = c.lab.Provider.AdminKubeconfig
 	st.ControlKubeconfig = c.lab.Control.AdminKubeconfig
 	st.TargetKubeconfig = c.lab.Target.AdminKubeconfig
+	if err := st.enter(c.entrance); err != nil {
+		return err
+	}
 	st.PromQL = c.lab.Binaries.PromQL
 	st.MachineControllerManager = c.lab.Binaries.MCM
 	st.ResourceManager = c.lab.Binaries.GardenerResourceManager

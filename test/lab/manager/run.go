@@ -17,14 +17,9 @@ const stopTimeout = 30 * time.Second
 
 // run starts a lab and stops it on ctrl-C.
 func run(ctx context.Context, r request, out io.Writer) (err error) {
-	if r.nodes == realOnes {
-		// The builds need the network of the machine.
-		if err := environment.Prepare(ctx, r.options(out)); err != nil {
-			return err
-		}
-		if err := node.Isolate(); err != nil {
-			return err
-		}
+	entrance, err := r.isolate(ctx, out)
+	if err != nil {
+		return err
 	}
 	restarts := make(chan os.Signal, 1)
 	signal.Notify(restarts, restartSignal)
@@ -60,7 +55,7 @@ func run(ctx context.Context, r request, out io.Writer) (err error) {
 		defer cancel()
 		err = errors.Join(err, lab.Stop(stopping))
 	}()
-	c := &controllers{lab: lab, request: r, out: out}
+	c := &controllers{lab: lab, request: r, out: out, entrance: entrance}
 	defer c.removeSocket()
 	if err := c.start(ctx, st); err != nil {
 		return fmt.Errorf("%w (logs in %s)", err, lab.LogDir)
@@ -72,4 +67,19 @@ func run(ctx context.Context, r request, out io.Writer) (err error) {
 	c.watch(ctx, restarts, func() error { return c.restart(ctx, s, st) })
 	fmt.Fprintln(out, "stopping the lab")
 	return nil
+}
+
+// isolate builds the programs of a lab with real nodes, which needs the network of the machine, and moves the process into namespaces of
+// its own. The entrance is nil if the nodes are simulated.
+func (r *request) isolate(ctx context.Context, out io.Writer) (*node.Entrance, error) {
+	if r.nodes != realOnes {
+		return nil, nil //nolint:nilnil // see above
+	}
+	if err := environment.Prepare(ctx, r.options(out)); err != nil {
+		return nil, err
+	}
+	if err := node.Isolate(); err != nil {
+		return nil, err
+	}
+	return node.ServeEntrance()
 }

@@ -32,6 +32,11 @@ func runIsolated() (code int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("find the own program: %w", err)
 	}
+	entrance, err := openEntrance()
+	if err != nil {
+		return 0, err
+	}
+	defer entrance.Close() //nolint:errcheck // the child has its own copy
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -42,6 +47,7 @@ func runIsolated() (code int, err error) {
 	command.Stdin = os.Stdin
 	command.Stdout = os.Stdout
 	command.Stderr = os.Stderr
+	command.ExtraFiles = []*os.File{entrance} // number entranceFile
 	command.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS,
 		Pdeathsig:  syscall.SIGKILL,

@@ -42,11 +42,22 @@ func writeKubeVirt(ctx context.Context, built *binaries.Binaries, root, file str
 		config{name: VirtHandler + tag, entrypoint: []string{"/usr/bin/virt-handler"}})
 }
 
+// left are the files of the packages that the images do not need: those of nodes only, which are a third of them, and those of the packages'
+// management.
+var left = []string{
+	"./dev/*", "./proc/*", "./sys/*", "./var/cache/apt/*", "./var/lib/apt/lists/*",
+	"./usr/bin/containerd*", "./usr/bin/ctr", "./usr/lib/cni", "./usr/sbin/runc", "./usr/bin/qemu-system-i386", "./usr/bin/perl*",
+}
+
 // archive writes a folder as a layer. tar(1) keeps the owners and the capabilities of files.
 func archive(ctx context.Context, folder, layer string) error {
-	return process.Run(ctx, exec.CommandContext(ctx, "tar", "--create", "--file="+layer, "--directory="+folder, "--numeric-owner",
-		"--xattrs", "--xattrs-include=security.capability", "--exclude=./var/cache/apt/*", "--exclude=./var/lib/apt/lists/*",
-		"--exclude=./dev/*", "--exclude=./proc/*", "--exclude=./sys/*", "."))
+	arguments := []string{
+		"--create", "--file=" + layer, "--directory=" + folder, "--numeric-owner", "--xattrs", "--xattrs-include=security.capability",
+	}
+	for _, pattern := range left {
+		arguments = append(arguments, "--exclude="+pattern)
+	}
+	return process.Run(ctx, exec.CommandContext(ctx, "tar", append(arguments, ".")...))
 }
 
 // fillUpper fills the folder of the upper layer.

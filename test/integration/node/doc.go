@@ -1,0 +1,6 @@
+// Package node proves the driver on real provider nodes: kubelet, virt-handler, virt-launcher and QEMU. Nothing is simulated but KVM, on machines
+// that have none.
+//
+// The tests have the build tag node, since they need root and packages (`make test-node`). LAB_NODES=required makes it a failure if the machine
+// lacks something.
+package node

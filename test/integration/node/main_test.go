@@ -1,0 +1,43 @@
+//go:build node
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/host"
+)
+
+// TestMain runs no test on a machine that cannot run nodes, unless LAB_NODES=required.
+func TestMain(m *testing.M) {
+	if code, text := refusal(host.Check(), os.Getenv("LAB_NODES")); text != "" {
+		fmt.Fprintln(os.Stderr, text)
+		os.Exit(code)
+	}
+
+	if err := isolate(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "node:", err)
+		os.Exit(1)
+	}
+
+	os.Exit(harness.Main(context.Background(), m, suite.RealNodes))
+}
+
+// isolate builds what the lab runs, and then leaves the network of this machine.
+func isolate(ctx context.Context) error {
+	options := environment.Options{Progress: os.Stderr, Monitoring: true}
+	suite.RealNodes(&options)
+
+	if err := environment.Prepare(ctx, options); err != nil {
+		return err
+	}
+
+	return node.Isolate()
+}

@@ -1,0 +1,60 @@
+//go:build node
+
+package node
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+)
+
+// TestLiveMigration takes a Machine from its creation over a live migration, in which its guest loses nothing, to its
+// deletion.
+func TestLiveMigration(t *testing.T) {
+	w := newWorker(t)
+	source := w.awaitRunning(t)
+	require.Contains(t, w.nodes(t), source, "a node that a kubelet has registered")
+
+	first := w.awaitCount(t, 1)
+	target := w.migrate(t)
+	require.NotEqual(t, source, target)
+
+	// The target's console begins where the source's has ended. A guest that had booted again would begin with 1.
+	begin := w.firstCount(t)
+	require.Greater(t, begin, first, "the guest has counted on")
+	w.awaitCount(t, begin+3)
+
+	w.remove(t)
+}
+
+// migrate live-migrates the machine, and returns its new node.
+func (w *worker) migrate(t *testing.T) string {
+	t.Helper()
+
+	migrations := w.KubeVirt.KubevirtV1().VirtualMachineInstanceMigrations(w.ProviderNamespace)
+	migration, err := migrations.Create(t.Context(), &kubevirtv1.VirtualMachineInstanceMigration{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
+		Spec:       kubevirtv1.VirtualMachineInstanceMigrationSpec{VMIName: w.machine.Name},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	harness.Eventually(t, "the migration ends", func(ctx context.Context) (bool, error) {
+		migration, err = migrations.Get(ctx, migration.Name, metav1.GetOptions{})
+
+		return err == nil && migration.IsFinal(), err
+	})
+	require.Equal(t, kubevirtv1.MigrationSucceeded, migration.Status.Phase)
+
+	state := w.instance(t).Status.MigrationState
+	require.NotNil(t, state)
+	require.NotNil(t, state.StartTimestamp)
+	require.NotNil(t, state.EndTimestamp)
+	t.Logf("migrated from %s to %s in %s", state.SourceNode, state.TargetNode, state.EndTimestamp.Sub(state.StartTimestamp.Time))
+
+	return w.instance(t).Status.NodeName
+}

@@ -1,0 +1,212 @@
+//go:build node
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/images"
+)
+
+// pool is the name of a test's only worker pool.
+const pool = "counter"
+
+// worker is a Machine on a real node, whose guest counts on its console.
+type worker struct {
+	*harness.Shoot
+
+	machine *v1alpha1.Machine
+	began   time.Time
+}
+
+// newWorker creates a pool of one Machine, and returns when the Machine exists.
+func newWorker(t *testing.T) *worker {
+	t.Helper()
+
+	w := &worker{Shoot: harness.NewShoot(t), began: time.Now()}
+	w.applySecrets(t)
+	w.RunControllers(t)
+
+	root := fmt.Sprintf(`{"containerDisk":{"image":%q,"imagePullPolicy":"IfNotPresent"}}`, images.Counter)
+	// Only this binding of the pod network can migrate.
+	spec := harness.MergeFields(t, w.Spec("zone-a", root), `{"memory":{"guest":"128Mi"},"networks":[{"pod":{},"masquerade":{}}]}`)
+	w.AddPool(t, pool, 1, spec)
+
+	harness.Eventually(t, "the Machine exists", func(ctx context.Context) (bool, error) {
+		list, err := w.MCM.MachineV1alpha1().Machines(w.Namespace).List(ctx, metav1.ListOptions{})
+		if err != nil || len(list.Items) != 1 {
+			return false, err
+		}
+
+		w.machine = &list.Items[0]
+
+		return true, nil
+	})
+
+	return w
+}
+
+// applySecrets creates the Secrets to which the classes of harness.AddPool refer.
+func (w *worker) applySecrets(t *testing.T) {
+	t.Helper()
+
+	for name, data := range map[string]map[string][]byte{
+		"cloudprovider":           {"kubeconfig": w.ProviderKubeconfig},
+		"example-worker-userdata": {"userData": []byte("#cloud-config\n")},
+	} {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
+		_, err := w.Target.CoreV1().Secrets(w.Namespace).Create(t.Context(), secret, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+}
+
+// awaitRunning waits until QEMU runs, and returns the node.
+func (w *worker) awaitRunning(t *testing.T) string {
+	t.Helper()
+
+	var instance *kubevirtv1.VirtualMachineInstance
+
+	harness.Eventually(t, "the VirtualMachineInstance runs", func(ctx context.Context) (bool, error) {
+		var err error
+
+		instance, err = w.KubeVirt.KubevirtV1().VirtualMachineInstances(w.ProviderNamespace).Get(ctx, w.machine.Name, metav1.GetOptions{})
+
+		return err == nil && instance.Status.Phase == kubevirtv1.Running, err
+	})
+	t.Logf("%s runs on %s, %.0f s after its Machine was requested", instance.Name, instance.Status.NodeName, time.Since(w.began).Seconds())
+
+	return instance.Status.NodeName
+}
+
+// instance returns the VirtualMachineInstance of the worker.
+func (w *worker) instance(t *testing.T) *kubevirtv1.VirtualMachineInstance {
+	t.Helper()
+
+	found, err := w.KubeVirt.KubevirtV1().VirtualMachineInstances(w.ProviderNamespace).Get(t.Context(), w.machine.Name, metav1.GetOptions{})
+	require.NoError(t, err)
+
+	return found
+}
+
+// nodes returns the names of the provider nodes that report a container runtime, which simulated ones do not have.
+func (w *worker) nodes(t *testing.T) []string {
+	t.Helper()
+
+	list, err := w.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+
+	var names []string
+
+	for _, node := range list.Items {
+		if strings.HasPrefix(node.Status.NodeInfo.ContainerRuntimeVersion, "containerd://") {
+			names = append(names, node.Name)
+		}
+	}
+
+	return names
+}
+
+var errNoConsole = errors.New("no launcher runs on the instance's node")
+
+// counts returns what the guest has counted on the console of its present launcher.
+func (w *worker) counts(ctx context.Context) ([]int64, error) {
+	instance, err := w.KubeVirt.KubevirtV1().VirtualMachineInstances(w.ProviderNamespace).Get(ctx, w.machine.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+
+	pods, err := w.Kube.CoreV1().Pods(w.ProviderNamespace).List(ctx, metav1.ListOptions{LabelSelector: kubevirtv1.CreatedByLabel + "=" + string(instance.UID)})
+	if err != nil {
+		return nil, err
+	}
+
+	for _, pod := range pods.Items {
+		if pod.Spec.NodeName == instance.Status.NodeName && pod.Status.Phase == corev1.PodRunning {
+			return w.countsOf(ctx, pod.Name)
+		}
+	}
+
+	return nil, errNoConsole
+}
+
+// countsOf returns what the guest has counted on the console of one launcher. The last line may be incomplete.
+func (w *worker) countsOf(ctx context.Context, pod string) ([]int64, error) {
+	log, err := w.Kube.CoreV1().Pods(w.ProviderNamespace).GetLogs(pod, &corev1.PodLogOptions{Container: "guest-console-log"}).DoRaw(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	var counts []int64
+
+	for _, line := range strings.Split(string(log), "\n") {
+		const digits = 4
+
+		if line = strings.TrimSpace(line); len(line) != digits {
+			continue
+		}
+
+		if count, err := strconv.ParseInt(line, 16, 64); err == nil {
+			counts = append(counts, count)
+		}
+	}
+
+	return counts, nil
+}
+
+// awaitCount waits until the guest has counted to a number on the console of its present launcher, and returns its last one.
+func (w *worker) awaitCount(t *testing.T, number int64) (last int64) {
+	t.Helper()
+
+	harness.Eventually(t, fmt.Sprintf("the guest has counted to %d", number), func(ctx context.Context) (bool, error) {
+		counts, err := w.counts(ctx)
+		if err != nil || len(counts) == 0 {
+			return false, err
+		}
+
+		last = counts[len(counts)-1]
+
+		return last >= number, nil
+	})
+
+	return last
+}
+
+// firstCount returns the first number on the console of the present launcher.
+func (w *worker) firstCount(t *testing.T) (first int64) {
+	t.Helper()
+
+	harness.Eventually(t, "the guest counts", func(ctx context.Context) (bool, error) {
+		counts, err := w.counts(ctx)
+		if err != nil || len(counts) == 0 {
+			return false, err
+		}
+
+		first = counts[0]
+
+		return true, nil
+	})
+
+	return first
+}
+
+// remove deletes the worker, and returns when it is gone.
+func (w *worker) remove(t *testing.T) {
+	t.Helper()
+
+	w.Scale(t, pool, 0)
+	w.AwaitRunning(t, 0)
+	w.RequireGone(t, w.machine.Name)
+}
