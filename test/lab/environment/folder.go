@@ -131,11 +131,16 @@ func tryLock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
-// reap waits for the end of its input and removes a folder. It retries because etcd, killed at the
-// same moment, may still be writing.
-const reap = `read -r _; for _ in 1 2 3 4 5 6 7 8 9 10; do
-	if [ -n "$2" ]; then find /sys/fs/cgroup -depth -type d -path "*/$2*" -exec rmdir {} +; fi
-	rm -rf -- "$1" && exit 0; sleep 0.2; done; exit 1`
+// reap waits for the end of its input, and removes the cgroups whose names begin with its second argument, if there is one, and a folder.
+// It retries because processes, killed at the same moment, may still be in the cgroups, and etcd may still be writing.
+const reap = `read -r _
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+	[ -n "$2" ] || break
+	find /sys/fs/cgroup -depth -type d -path "*/$2*" -exec rmdir {} + 2> /dev/null
+	[ -n "$(find /sys/fs/cgroup -type d -path "*/$2*" | head -n 1)" ] || break
+	sleep 0.2
+done
+for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$1" && exit 0; sleep 0.2; done; exit 1`
 
 // cgroup is the beginning of the names of the lab's cgroups.
 func (f *folder) cgroup() string { return "lab-" + filepath.Base(f.path) + "-" }
