@@ -10,10 +10,15 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/host"
 )
+
+// guestImage is the disk image of guests with kubelet.
+var guestImage string
 
 // TestMain runs no test on a machine that cannot run nodes, unless LAB_NODES=required.
 func TestMain(m *testing.M) {
@@ -36,6 +41,16 @@ func isolate(ctx context.Context) error {
 	suite.RealNodes(&options)
 
 	if err := environment.Prepare(ctx, options); err != nil {
+		return err
+	}
+
+	// The guests' image, with the kubelet of the nodes.
+	found, err := binaries.EnsureNodes(ctx, os.Stderr)
+	if err != nil {
+		return err
+	}
+
+	if guestImage, err = guest.EnsureImage(ctx, found.Kubelet, os.Stderr); err != nil {
 		return err
 	}
 

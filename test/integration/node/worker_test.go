@@ -18,6 +18,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/images"
 )
 
@@ -32,18 +33,33 @@ type worker struct {
 	began   time.Time
 }
 
-// newWorker creates a pool of one Machine, and returns when the Machine exists.
+// newWorker creates a pool of one Machine whose guest counts on its console, and returns when the Machine exists.
 func newWorker(t *testing.T) *worker {
 	t.Helper()
 
-	w := &worker{Shoot: harness.NewShoot(t), began: time.Now()}
-	w.applySecrets(t)
-	w.RunControllers(t)
+	return newMachine(t, func(*testing.T, *harness.Shoot) string { return "#cloud-config\n" }, counterSpec)
+}
+
+// counterSpec returns the ProviderSpec of the counting guest. Only this binding of the pod network can migrate.
+func counterSpec(t *testing.T, s *harness.Shoot) []byte {
+	t.Helper()
 
 	root := fmt.Sprintf(`{"containerDisk":{"image":%q,"imagePullPolicy":"IfNotPresent"}}`, images.Counter)
-	// Only this binding of the pod network can migrate.
-	spec := harness.MergeFields(t, w.Spec("zone-a", root), `{"memory":{"guest":"128Mi"},"networks":[{"pod":{},"masquerade":{}}]}`)
-	w.AddPool(t, pool, 1, spec)
+
+	return harness.MergeFields(t, s.Spec(node.Zone, root), `{"memory":{"guest":"128Mi"},"networks":[{"pod":{},"masquerade":{}}]}`)
+}
+
+// newMachine creates a pool of one Machine, and returns when the Machine exists.
+func newMachine(
+	t *testing.T, userData func(*testing.T, *harness.Shoot) string, spec func(*testing.T, *harness.Shoot) []byte,
+) *worker {
+	t.Helper()
+
+	w := &worker{Shoot: harness.NewShoot(t), began: time.Now()}
+	w.applySecrets(t, userData(t, w.Shoot))
+	// The bootstrap token is valid for the creation timeout.
+	w.RunControllers(t, "--machine-creation-timeout=45m", "--machine-health-timeout=45m")
+	w.AddPool(t, pool, 1, spec(t, w.Shoot))
 
 	harness.Eventually(t, "the Machine exists", func(ctx context.Context) (bool, error) {
 		list, err := w.MCM.MachineV1alpha1().Machines(w.Namespace).List(ctx, metav1.ListOptions{})
@@ -60,12 +76,12 @@ func newWorker(t *testing.T) *worker {
 }
 
 // applySecrets creates the Secrets to which the classes of harness.AddPool refer.
-func (w *worker) applySecrets(t *testing.T) {
+func (w *worker) applySecrets(t *testing.T, userData string) {
 	t.Helper()
 
 	for name, data := range map[string]map[string][]byte{
 		"cloudprovider":           {"kubeconfig": w.ProviderKubeconfig},
-		"example-worker-userdata": {"userData": []byte("#cloud-config\n")},
+		"example-worker-userdata": {"userData": []byte(userData)},
 	} {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
 		_, err := w.Target.CoreV1().Secrets(w.Namespace).Create(t.Context(), secret, metav1.CreateOptions{})
@@ -110,9 +126,9 @@ func (w *worker) nodes(t *testing.T) []string {
 
 	var names []string
 
-	for _, node := range list.Items {
-		if strings.HasPrefix(node.Status.NodeInfo.ContainerRuntimeVersion, "containerd://") {
-			names = append(names, node.Name)
+	for _, found := range list.Items {
+		if strings.HasPrefix(found.Status.NodeInfo.ContainerRuntimeVersion, "containerd://") {
+			names = append(names, found.Name)
 		}
 	}
 

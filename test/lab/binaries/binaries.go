@@ -44,8 +44,9 @@ type Binaries struct {
 	Launcher string // writes the domain of a VirtualMachineInstance with KubeVirt's code
 	Importer string // imports a disk image with CDI's code
 
-	// Runc and NodePrograms are empty unless EnsureNodes has built them.
+	// Runc, CDIImporter and NodePrograms are empty unless EnsureNodes has built them.
 	Runc         string // runs real nodes as containers
+	CDIImporter  string // the program of importer pods
 	NodePrograms string // a folder with KubeVirt's programs for nodes and launchers; see NodeFiles
 
 	KubeVirtManifests string // a JSON list of objects
@@ -146,6 +147,7 @@ func ensure(
 	found.Launcher = existing(l.targets["launcher"], "launcher")
 	found.Importer = existing(l.targets["importer"], "importer")
 	found.Runc = existing(l.targets["runc"], "runc")
+	found.CDIImporter = existing(l.targets["importer"], cdiImporter)
 	if existing(l.targets[nodeSet], virtHandlerManifest) != "" {
 		found.NodePrograms = l.targets[nodeSet]
 	}

@@ -18,6 +18,9 @@ const (
 	launcherFiles       = "virt-launcher-files"
 )
 
+// cdiImporter is the program of CDI's importer pods.
+const cdiImporter = "cdi-importer"
+
 // The module of KubeVirt, and its folder of commands.
 const (
 	kubeVirtModule   = "kubevirt.io/kubevirt"
@@ -68,6 +71,7 @@ func (l layout) nodePrograms() []step {
 		s("KubeVirt's other programs for nodes", nodeSet, 30*time.Second, staticPrograms(), compile(ldflags, packages...)),
 		s("container-disk", nodeSet, time.Second, []string{"container-disk"}, compiledFromC(kubeVirtModule, "cmd/container-disk-v2alpha/main.c")),
 		s("KubeVirt's files for launchers", nodeSet, time.Second, []string{launcherFiles}, copied(kubeVirtModule, "cmd/virt-launcher")),
+		s("CDI's importer for pods", "importer", 200*time.Second, []string{cdiImporter}, compile(ldflags, cdi.module+"/cmd/cdi-importer")),
 		s("virt-handler's DaemonSet", nodeSet, 5*time.Second, []string{virtHandlerManifest}, printed("./cmd/virt-handler-manifest")),
 	}
 }

@@ -12,7 +12,8 @@ import (
 type Kubelets struct {
 	// Server is the IP address of the API server in the guests' network.
 	Server string
-	// ProxySocket is the Unix socket of an HTTP CONNECT proxy, which connects to NODE:PORT.
+	// ProxySocket is the Unix socket of an HTTP CONNECT proxy, which connects to NODE:PORT. If it is empty, the API server
+	// listens on all addresses of its network namespace.
 	ProxySocket string
 }
 
@@ -36,6 +37,9 @@ func (c *Cluster) prepareKubelets() error {
 	}
 	if err := c.pki.writeSigningKey(); err != nil {
 		return err
+	}
+	if c.options.Kubelets.ProxySocket == "" {
+		return nil
 	}
 	return c.pki.write("egress.yaml", fmt.Appendf(nil, `apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
@@ -69,19 +73,21 @@ func (c *Cluster) authorizationModes() string {
 	return "Node,RBAC"
 }
 
-// kubeletArgs are the API server's arguments for real kubelets. It addresses them by the names of their
+// kubeletArgs are the API server's arguments for real kubelets. Through the proxy, it addresses them by the names of their
 // Nodes, since all guests have the same IP address in their own networks.
 func (c *Cluster) kubeletArgs() []string {
 	if c.options.Kubelets == nil {
 		return nil
 	}
-	return []string{
+	args := []string{
 		"--enable-bootstrap-token-auth", "--enable-admission-plugins=NodeRestriction",
 		"--kubelet-client-certificate=" + c.pki.file("kubelet-client.crt"),
 		"--kubelet-client-key=" + c.pki.file("kubelet-client.key"),
-		"--kubelet-preferred-address-types=Hostname",
-		"--egress-selector-config-file=" + c.pki.file("egress.yaml"),
 	}
+	if c.options.Kubelets.ProxySocket == "" {
+		return append(args, "--kubelet-preferred-address-types=InternalIP")
+	}
+	return append(args, "--kubelet-preferred-address-types=Hostname", "--egress-selector-config-file="+c.pki.file("egress.yaml"))
 }
 
 // signingArgs are kube-controller-manager's arguments for signing kubelets' certificates.

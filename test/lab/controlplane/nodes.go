@@ -49,10 +49,10 @@ func (o Options) kubeletUsers() []string {
 }
 
 func (o Options) bindAddress() string {
-	if o.Nodes == nil {
-		return loopback
+	if o.Nodes != nil || (o.Kubelets != nil && o.Kubelets.ProxySocket == "") {
+		return "0.0.0.0"
 	}
-	return "0.0.0.0"
+	return loopback
 }
 
 // prepareNodes writes the certificate with which the API server authenticates to kubelets.

@@ -12,6 +12,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/hypervisor"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest/host"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
 )
 
 // prepareGuests builds the lab's programs and the image of its real guests.
@@ -60,6 +61,9 @@ func (l *Lab) stopGuests(ctx context.Context) error {
 
 // kubelets returns how the control cluster and the kubelets of real guests reach each other.
 func (l *Lab) kubelets() *controlplane.Kubelets {
+	if l.Nodes != nil {
+		return &controlplane.Kubelets{Server: node.Gateway}
+	}
 	if l.Guests == nil {
 		return nil
 	}
@@ -68,7 +72,7 @@ func (l *Lab) kubelets() *controlplane.Kubelets {
 
 // joinArgs gives bootstrap tokens the permissions that real kubelets need, as the shipped Deployment does.
 func (l *Lab) joinArgs() []string {
-	if l.Guests == nil {
+	if l.kubelets() == nil {
 		return nil
 	}
 	return []string{"--bootstrap-token-auth-extra-groups=" + controlplane.Bootstrappers}

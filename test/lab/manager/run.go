@@ -51,9 +51,7 @@ func run(ctx context.Context, r request, out io.Writer) (err error) {
 	}
 	defer func() {
 		lab.KeepLogs = lab.KeepLogs || (err != nil && ctx.Err() == nil)
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-		defer cancel()
-		err = errors.Join(err, lab.Stop(stopping))
+		err = errors.Join(err, stop(ctx, lab))
 	}()
 	c := &controllers{lab: lab, request: r, out: out, entrance: entrance}
 	defer c.removeSocket()
@@ -67,6 +65,13 @@ func run(ctx context.Context, r request, out io.Writer) (err error) {
 	c.watch(ctx, restarts, func() error { return c.restart(ctx, s, st) })
 	fmt.Fprintln(out, "stopping the lab")
 	return nil
+}
+
+// stop stops a lab within its timeout.
+func stop(ctx context.Context, lab *environment.Lab) error {
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	return lab.Stop(stopping)
 }
 
 // isolate builds the programs of a lab with real nodes, which needs the network of the machine, and moves the process into namespaces of

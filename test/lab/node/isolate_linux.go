@@ -42,7 +42,7 @@ func runIsolated() (code int, err error) {
 	defer signal.Stop(signals)
 	runtime.LockOSThread() // whose end would kill the child
 	defer runtime.UnlockOSThread()
-	command := exec.Command(self, os.Args[1:]...) //nolint:noctx,gosec // ends with this process; our own program
+	command := exec.Command(self, os.Args[1:]...) //nolint:noctx // ends with this process; our own program
 	command.Env = append(os.Environ(), isolated+"=1")
 	command.Stdin = os.Stdin
 	command.Stdout = os.Stdout

@@ -24,6 +24,8 @@ const (
 	// VirtHandler and VirtLauncher have the version of KubeVirt as their tag.
 	VirtHandler  = "lab.local/virt-handler"
 	VirtLauncher = "lab.local/virt-launcher"
+	// CDI is the image of CDI's pods (modules/cdi-1.65), of which importers run.
+	CDI = "lab.local/cdi:latest"
 )
 
 // builder is the code that writes the images: those of other code are not used.
@@ -67,7 +69,7 @@ func hashRecipe(built *binaries.Binaries, root string) (string, error) {
 		return "", fmt.Errorf("find the packages: %w", err)
 	}
 	h := sha256.New()
-	fmt.Fprintln(h, built.NodePrograms, root, info.ModTime().UnixNano())
+	fmt.Fprintln(h, built.NodePrograms, built.CDIImporter, root, info.ModTime().UnixNano())
 	if err := hashFiles(h, builder); err != nil {
 		return "", fmt.Errorf("hash the recipe of the images: %w", err)
 	}

@@ -21,8 +21,8 @@ var files embed.FS
 // qemu is the user of virt-launcher.
 const qemu = 107
 
-// writeKubeVirt writes the images of virt-handler and virt-launcher, which differ in their users only. The lower
-// layer has Debian's packages, the upper one KubeVirt's programs and files.
+// writeKubeVirt writes the images of virt-handler, virt-launcher and CDI's pods, which have the same files. The lower
+// layer has Debian's packages, the upper one KubeVirt's and CDI's programs and files.
 func writeKubeVirt(ctx context.Context, built *binaries.Binaries, root, file string) error {
 	lower := file + ".lower"
 	if err := archive(ctx, root, lower); err != nil {
@@ -39,7 +39,8 @@ func writeKubeVirt(ctx context.Context, built *binaries.Binaries, root, file str
 	tag := ":" + string(built.KubeVirtVersion)
 	return writeArchive(file, []string{lower, upper},
 		config{name: VirtLauncher + tag, user: fmt.Sprint(qemu), entrypoint: []string{"/usr/bin/virt-launcher"}},
-		config{name: VirtHandler + tag, entrypoint: []string{"/usr/bin/virt-handler"}})
+		config{name: VirtHandler + tag, entrypoint: []string{"/usr/bin/virt-handler"}},
+		config{name: CDI, entrypoint: []string{"/usr/bin/cdi-importer"}})
 }
 
 // left are the files of the packages that the images do not need: those of nodes only, which are a third of them, and those of the packages'
@@ -69,6 +70,7 @@ func fillUpper(ctx context.Context, built *binaries.Binaries, root, folder strin
 	theirs := os.DirFS(built.LauncherFiles())
 	programs := os.DirFS(built.NodePrograms)
 	packages := os.DirFS(root)
+	importer := os.DirFS(filepath.Dir(built.CDIImporter))
 	copies := []fileCopy{
 		{from: ours, name: "etc/passwd", to: "etc/passwd", mode: 0o644},
 		{from: ours, name: "etc/group", to: "etc/group", mode: 0o644},
@@ -80,6 +82,7 @@ func fillUpper(ctx context.Context, built *binaries.Binaries, root, folder strin
 		{from: theirs, name: "qemu", to: "etc/libvirt/hooks/qemu", mode: 0o755},
 		{from: theirs, name: "node-labeller/node-labeller.sh", to: "usr/bin/node-labeller.sh", mode: 0o755},
 	}
+	copies = append(copies, fileCopy{from: importer, name: filepath.Base(built.CDIImporter), to: "usr/bin/cdi-importer", mode: 0o755})
 	for _, name := range binaries.NodeProgramNames() {
 		copies = append(copies, fileCopy{from: programs, name: name, to: "usr/bin/" + name, mode: 0o755})
 	}

@@ -85,7 +85,8 @@ func (d *Driver) provision(ctx context.Context, claim *corev1.PersistentVolumeCl
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("create volume: %w", err)
 	}
-	if err := os.Chmod(folder, 0o777); err != nil { //nolint:gosec // CDI and QEMU run as an own user, and hostPath has no fsGroup
+	// CDI and QEMU run as a user of their own, and hostPath has no fsGroup.
+	if err := os.Chmod(folder, 0o777); err != nil {
 		return fmt.Errorf("open volume to all users: %w", err)
 	}
 	_, err := d.Client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})

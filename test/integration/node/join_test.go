@@ -1,0 +1,158 @@
+//go:build node
+
+package node
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
+)
+
+// bootLimit only ends a failing test. An emulated guest needs minutes of two idle cores, and several
+// times as long on a busy machine.
+const bootLimit = 40 * time.Minute
+
+// TestDrain drains the provider node of a worker that has joined: its image is imported by CDI's importer into a volume that both
+// nodes mount, its kubelet joins with a bootstrap token, and the drain migrates it.
+func TestDrain(t *testing.T) {
+	w := newMachine(t, guestUserData, guestSpec)
+	source := w.awaitRunning(t)
+	before := w.awaitJoined(t)
+
+	w.kubectl(t, "drain", source, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=15m")
+	require.NotEqual(t, source, w.instance(t).Status.NodeName, "the drain has migrated the machine")
+
+	after := w.awaitJoined(t)
+	require.Equal(t, before.Status.NodeInfo.BootID, after.Status.NodeInfo.BootID, "the guest has not booted again")
+	require.Equal(t, before.UID, after.UID)
+	require.Equal(t, v1alpha1.MachineRunning, w.phase(t))
+
+	w.kubectl(t, "uncordon", source)
+	w.remove(t)
+}
+
+// installation are the lines of the example's user data that install packages, which the guests' image has.
+var installation = regexp.MustCompile(`(?m)^( *(package_update|packages):.*| *curl .*| *echo 'deb .*| *apt-(get|mark) .*)\n`)
+
+// guestUserData returns the user data of kubernetes/example for the lab, without the installation.
+func guestUserData(t *testing.T, s *harness.Shoot) string {
+	t.Helper()
+
+	var secret corev1.Secret
+
+	require.NoError(t, yaml.UnmarshalStrict(s.Manifest(t, "example/userdata.yaml")[0], &secret))
+
+	server, err := url.Parse(harness.Lab().Control.ServerURL)
+	require.NoError(t, err)
+
+	text := installation.ReplaceAllString(secret.StringData["userData"], "")
+	for placeholder, value := range map[string]string{
+		"server: API_SERVER":      fmt.Sprintf("server: https://%s:%s", node.Gateway, server.Port()),
+		"content: CA_CERTIFICATE": "content: " + base64.StdEncoding.EncodeToString(harness.Lab().Control.Config().CAData),
+		"[CLUSTER_DNS]":           "[10.96.0.10]",
+	} {
+		text = harness.MustReplace(text, placeholder, value)
+	}
+
+	return text
+}
+
+// guestSpec returns the ProviderSpec of a worker whose root disk is imported over HTTP.
+func guestSpec(t *testing.T, s *harness.Shoot) []byte {
+	t.Helper()
+
+	root := fmt.Sprintf(`{"source":{"http":{"url":%q}},"storage":{"resources":{"requests":{"storage":"6Gi"}}}}`, serveGuest(t))
+
+	// A shared image would be cloned through pods that need kube-proxy.
+	return harness.MergeFields(t, s.Spec(node.Zone, root), `{"cpu":{"cores":2},"memory":{"guest":"1Gi"},"disablePreAllocatedDataVolumes":true,
+		"networks":[{"pod":{},"masquerade":{}}]}`)
+}
+
+// serveGuest serves the guests' image in the nodes' network, and returns its URL.
+func serveGuest(t *testing.T) string {
+	t.Helper()
+
+	var listen net.ListenConfig
+
+	listener, err := listen.Listen(t.Context(), "tcp", node.Gateway+":0")
+	require.NoError(t, err)
+
+	server := &http.Server{
+		ReadHeaderTimeout: time.Minute,
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, guestImage) }),
+	}
+
+	go func() { _ = server.Serve(listener) }()
+
+	t.Cleanup(func() { _ = server.Close() })
+
+	return "http://" + listener.Addr().String() + "/disk.raw"
+}
+
+// awaitJoined waits until the Machine is Running and its Node is Ready, and returns the Node.
+func (w *worker) awaitJoined(t *testing.T) *corev1.Node {
+	t.Helper()
+
+	var found *corev1.Node
+
+	harness.Within(t, bootLimit, "the Machine runs and its Node is ready", func(ctx context.Context) (bool, error) {
+		if w.phase(t) != v1alpha1.MachineRunning {
+			return false, nil
+		}
+
+		var err error
+
+		found, err = w.Target.CoreV1().Nodes().Get(ctx, w.machine.Name, metav1.GetOptions{})
+
+		return err == nil && isReady(found), err
+	})
+	t.Logf("Node %s is ready on %s, %.0f s after its Machine was requested",
+		found.Name, w.instance(t).Status.NodeName, time.Since(w.began).Seconds())
+
+	return found
+}
+
+func (w *worker) phase(t *testing.T) v1alpha1.MachinePhase {
+	t.Helper()
+
+	m, err := w.MCM.MachineV1alpha1().Machines(w.Namespace).Get(t.Context(), w.machine.Name, metav1.GetOptions{})
+	require.NoError(t, err)
+
+	return m.Status.CurrentStatus.Phase
+}
+
+func isReady(n *corev1.Node) bool {
+	for _, condition := range n.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+
+	return false
+}
+
+// kubectl runs kubectl against the provider cluster.
+func (w *worker) kubectl(t *testing.T, args ...string) {
+	t.Helper()
+
+	args = append([]string{"--kubeconfig=" + harness.Lab().Provider.AdminKubeconfig}, args...)
+	output, err := exec.CommandContext(t.Context(), harness.Lab().Binaries.Kubectl, args...).CombinedOutput()
+	require.NoError(t, err, string(output))
+	t.Log(string(output))
+}
