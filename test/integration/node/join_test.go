@@ -41,7 +41,6 @@ func TestDrain(t *testing.T) {
 	after := w.awaitJoined(t)
 	require.Equal(t, before.Status.NodeInfo.BootID, after.Status.NodeInfo.BootID, "the guest has not booted again")
 	require.Equal(t, before.UID, after.UID)
-	require.Equal(t, v1alpha1.MachineRunning, w.phase(t))
 
 	w.kubectl(t, "uncordon", source)
 	w.remove(t)
@@ -112,11 +111,10 @@ func (w *worker) awaitJoined(t *testing.T) *corev1.Node {
 	var found *corev1.Node
 
 	harness.Within(t, bootLimit, "the Machine runs and its Node is ready", func(ctx context.Context) (bool, error) {
-		if w.phase(t) != v1alpha1.MachineRunning {
-			return false, nil
+		m, err := w.MCM.MachineV1alpha1().Machines(w.Namespace).Get(ctx, w.machine.Name, metav1.GetOptions{})
+		if err != nil || m.Status.CurrentStatus.Phase != v1alpha1.MachineRunning {
+			return false, err
 		}
-
-		var err error
 
 		found, err = w.Target.CoreV1().Nodes().Get(ctx, w.machine.Name, metav1.GetOptions{})
 
@@ -126,15 +124,6 @@ func (w *worker) awaitJoined(t *testing.T) *corev1.Node {
 		found.Name, w.instance(t).Status.NodeName, time.Since(w.began).Seconds())
 
 	return found
-}
-
-func (w *worker) phase(t *testing.T) v1alpha1.MachinePhase {
-	t.Helper()
-
-	m, err := w.MCM.MachineV1alpha1().Machines(w.Namespace).Get(t.Context(), w.machine.Name, metav1.GetOptions{})
-	require.NoError(t, err)
-
-	return m.Status.CurrentStatus.Phase
 }
 
 func isReady(n *corev1.Node) bool {
