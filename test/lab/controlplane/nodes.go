@@ -142,6 +142,9 @@ func (c *Cluster) virtHandler() (unstructured.Unstructured, error) {
 	if err := setEnvironment(set, "containers", environment); err != nil {
 		return set, err
 	}
+	if err := probeSoon(set); err != nil {
+		return set, err
+	}
 	if !c.options.Nodes.Emulation {
 		return set, nil
 	}
@@ -149,8 +152,35 @@ func (c *Cluster) virtHandler() (unstructured.Unstructured, error) {
 	return set, setEnvironment(set, "initContainers", map[string]string{"HYPERVISOR_DEVICE": "none"})
 }
 
+// probeSoon makes virt-handler ready when it is: its first probes are after 15 and 35 s.
+func probeSoon(set unstructured.Unstructured) error {
+	return changeContainers(set, "containers", func(container object) {
+		if probe, ok := container["readinessProbe"].(object); ok {
+			probe["initialDelaySeconds"] = int64(1)
+			probe["periodSeconds"] = int64(1)
+		}
+	})
+}
+
 // setEnvironment sets environment variables of all containers of a kind in a DaemonSet.
 func setEnvironment(set unstructured.Unstructured, kind string, values map[string]string) error {
+	return changeContainers(set, kind, func(container object) {
+		var variables []any
+		old, _ := container["env"].([]any) // or none
+		for _, variable := range old {
+			if v, ok := variable.(object); ok && values[fmt.Sprint(v["name"])] == "" {
+				variables = append(variables, v)
+			}
+		}
+		for name, value := range values {
+			variables = append(variables, object{"name": name, "value": value})
+		}
+		container["env"] = variables
+	})
+}
+
+// changeContainers changes all containers of a kind in a DaemonSet.
+func changeContainers(set unstructured.Unstructured, kind string, change func(container object)) error {
 	path := []string{"spec", "template", "spec", kind}
 	containers, _, err := unstructured.NestedSlice(set.Object, path...)
 	if err != nil {
@@ -161,20 +191,7 @@ func setEnvironment(set unstructured.Unstructured, kind string, values map[strin
 		if !ok {
 			return fmt.Errorf("read %s of %s: one is a %T", kind, set.GetName(), c)
 		}
-		var variables []any
-		if old, ok := container["env"].([]any); ok {
-			for _, variable := range old {
-				if v, ok := variable.(object); ok {
-					if name, _ := v["name"].(string); values[name] == "" {
-						variables = append(variables, v)
-					}
-				}
-			}
-		}
-		for name, value := range values {
-			variables = append(variables, object{"name": name, "value": value})
-		}
-		container["env"] = variables
+		change(container)
 	}
 	return unstructured.SetNestedSlice(set.Object, containers, path...)
 }

@@ -35,7 +35,7 @@ echo 'nameserver 127.0.0.1' > /etc/resolv.conf
 containerd --config /opt/lab/containerd.toml >> /var/log/containerd.log 2>&1 &
 until ctr version > /dev/null 2>&1; do sleep 0.2; done
 for archive in /opt/lab/images/*.tar; do
-  ctr --namespace k8s.io images import "$archive" >> /var/log/import.log 2>&1
+  ctr --namespace k8s.io images import --discard-unpacked-layers "$archive" >> /var/log/import.log 2>&1
 done
 # The target pod of a migration names images by their digests, as if they were from a registry.
 ctr --namespace k8s.io images list | while read -r name _ digest _; do
