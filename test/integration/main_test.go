@@ -26,7 +26,7 @@ func TestTopicPackages(t *testing.T) {
 	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\|").FindAllStringSubmatch(table, -1) {
 		require.DirExists(t, row[1])
 
-		if !slices.Contains([]string{"bench", "guest", "provider", "upgrade"}, row[1]) {
+		if !slices.Contains([]string{"bench", "guest", "node", "provider", "upgrade"}, row[1]) {
 			topics = append(topics, row[1])
 		}
 	}
