@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/compile"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/screen"
 )
 
 func (d *demo) buildDriver(ctx context.Context) error {

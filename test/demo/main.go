@@ -3,7 +3,7 @@
 // virtual machines, scales them, deletes them, and checks that nothing is left. `make demo` runs
 // it; it succeeds only if it has observed everything that it announces.
 //
-// It uses only kubectl, as a user would, and depends only on the standard library, so that the
+// It uses only kubectl, as a user would, and depends on almost nothing, so that the
 // first output appears before any dependency is downloaded.
 package main
 
@@ -15,7 +15,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/screen"
 )
 
 // contents returns the chapters in order.

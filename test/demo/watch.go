@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/screen"
 )
 
 const checkEvery = 5 // looks

@@ -20,8 +20,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/compile"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/screen"
 )
 
 const usage = `usage: go run ./test/lab COMMAND [flags]

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/requirements"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/screen"
 )
 
 // duration is the time that a chapter took.

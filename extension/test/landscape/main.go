@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/test/seed"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/screen"
 )
 
 func main() {

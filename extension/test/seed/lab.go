@@ -14,9 +14,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/compile"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/screen"
 )
 
 // programs are the binaries that the package builds. The folder has those of all commands of the extension.

@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
@@ -25,6 +24,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/screen"
 )
 
 // Options configures a lab. The zero value is valid.
