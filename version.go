@@ -1,4 +1,4 @@
-// Package release knows the version of this repository. The commands print it. It must not know anything else.
+// Package release knows the version of this repository. The commands print it. It must not depend on anything else.
 package release
 
 import (

@@ -1,5 +1,5 @@
 // Package kubernetes contains the shipped manifests. The lab, the tests and the demo read them from
-// here, so that exactly the shipped manifests are tested. It must not know their use, and the
+// here, so that exactly the shipped manifests are tested. It must not depend on their use, and the
 // driver must not import it.
 package kubernetes
 

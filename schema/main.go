@@ -1,7 +1,7 @@
 // Command schema writes the JSON Schemas (draft 7, which editors support best) of the ProviderSpec
 // and of the extension's configs, for editors and kubeconform. controller-gen's library reads them
 // from the Go types, their comments and their markers; `make generate` runs the command. It is a
-// separate Go module, so that the driver does not depend on that library. It must not know the types.
+// separate Go module, so that the driver does not depend on that library. It must not depend on the types.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // Package goldenimage names, renders and recognizes golden images: the DataVolumes that the root
 // volumes of a shoot's machines are cloned from. The driver creates them with CreateMachine; the
-// Gardener extension creates them before the first machine. The package is pure: it must not know a
+// Gardener extension creates them before the first machine. The package is pure: it must not depend on a
 // client, nor when an image is created or deleted.
 package goldenimage
 

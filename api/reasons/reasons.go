@@ -1,6 +1,6 @@
 // Package reasons describes the failures of machines for Gardener: the error code that a Shoot
 // gets, and the remedy for each of its readers. The driver, the Gardener extension and both pages of
-// troubleshooting use it. It must not know how an error arises.
+// troubleshooting use it. It must not depend on how an error arises.
 package reasons
 
 import "strings"

@@ -1,6 +1,6 @@
 // Package charts contains the Helm charts of what the extension deploys into a seed and into shoots,
 // which the ControlPlane controller renders, and those of the extension itself, which Gardener renders.
-// The package must not know their values.
+// The package must not depend on their values.
 package charts
 
 import "embed"

@@ -1,7 +1,7 @@
 // Package driveroptions defines the driver's options and their flags, and creates the driver from
 // them. It is the only place that wires the plugin to its provider clusters: machine-controller
 // runs the driver in its process, mcm-kubevirt serve over gRPC, mcm-kubevirt diagnose uses it to
-// explain machines, and the integration tests change settings that have no flag. It must not know
+// explain machines, and the integration tests change settings that have no flag. It must not depend on
 // how the driver is called.
 package driveroptions
 

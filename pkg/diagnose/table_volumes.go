@@ -12,14 +12,14 @@ var (
 	// failing are CDI's reasons for the failure of one of its own pods (pkg/controller/util.go,
 	// pkg/controller/import-controller.go).
 	failing = []string{"Error", "ImagePullFailed", "ChecksumError", "Failed"}
-	// notStarting are the reasons of kubelet and the container runtime, which CDI passes on, for pods that
-	// fail otherwise.
+	// notStarting lists other reasons of kubelet and the container runtime, passed on by CDI, for pods that
+	// fail to start.
 	notStarting = []string{
 		"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError", "ContainerCannotRun", "ContainerStatusUnknown",
 		"DeadlineExceeded", "Evicted", "NodeLost",
 	}
-	// preparing are reasons of kubelet for pods that it is about to start, which takes as long as the pull
-	// of an image.
+	// preparing lists reasons of kubelet for pods that are about to start, which can take as long as an
+	// image pull.
 	preparing = []string{"ContainerCreating", "PodInitializing"}
 	// expected are the reasons of pods that CDI is about to create, create again or delete.
 	expected = []string{"", "Pending", "Completed", "Scratch space required", corev1.PodReasonUnschedulable}

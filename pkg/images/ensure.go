@@ -126,8 +126,8 @@ func (m *Manager) observe(ctx context.Context, c *providerapi.Clients, have *cdi
 // again, and CDI creates the claim at once. The DataVolume must be one that Observe has accepted.
 //
 // CDI itself retries with exponential backoff up to 1000 s (controller-runtime's default rate limiter),
-// and attempts that other events cause count too: an image might wait for a quarter of an hour after
-// the quota was raised. The deletion loses no content, since the image has no claim.
+// and retries caused by other events count as well, so an image might wait 15 minutes after the quota
+// was raised. Deleting it loses no data: it has no claim yet.
 func (m *Manager) RetryRefused(ctx context.Context, c *providerapi.Clients, have *cdiv1beta1.DataVolume) error {
 	if !claimRefused(have) || m.clock.Since(have.CreationTimestamp.Time) < retryAfter {
 		return nil

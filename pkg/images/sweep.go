@@ -141,7 +141,7 @@ func (s selection) matches(object metav1.Object) bool {
 		s.unneeded(object.GetName(), object.GetCreationTimestamp().Time)
 }
 
-// lock locks and returns the images from which no call of this process is creating a machine.
+// lock locks and returns the images that no call in flight is using to create a machine.
 func (m *Manager) lock(c *providerapi.Clients, found []candidate) (locked []candidate, release func()) {
 	var releases []func()
 

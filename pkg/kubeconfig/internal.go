@@ -15,7 +15,7 @@ type InternalServerError struct {
 	Kind string
 }
 
-// Error implements error. The text has the form of the error for any other refused field.
+// Error implements error. The message has the same form as for other refused fields.
 func (e *InternalServerError) Error() string {
 	return refuse(true, "server", "it is "+e.Kind+"; use an address that leads to the provider cluster from other hosts and clusters too").Error()
 }

@@ -116,7 +116,7 @@ func TestCountCall(t *testing.T) {
 	}
 }
 
-func TestGetVolumeIDs_Metrics(t *testing.T) { // As above.
+func TestGetVolumeIDs_Metrics(t *testing.T) { //nolint:paralleltest // the metrics are global
 	p := newPlugin(&recorder{})
 
 	require.Equal(t, map[string]float64{answered + "get_volume_ids kubevirt": 1}, added(t, p, func() {
@@ -125,7 +125,7 @@ func TestGetVolumeIDs_Metrics(t *testing.T) { // As above.
 	}))
 }
 
-func TestCountCall_CutOff(t *testing.T) { // As above.
+func TestCountCall_CutOff(t *testing.T) { //nolint:paralleltest // the metrics are global
 	p, r := newPlugin(&recorder{err: spi.ErrUnavailable}), validRequest()
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -141,7 +141,7 @@ func TestCountCall_CutOff(t *testing.T) { // As above.
 
 // TestCountCall_Cancelled tests a call over gRPC that hangs: the client waits until its deadline and
 // then cancels the call.
-func TestCountCall_Cancelled(t *testing.T) { // As above.
+func TestCountCall_Cancelled(t *testing.T) { //nolint:paralleltest // the metrics are global
 	p, r := newPlugin(&recorder{err: spi.ErrUnavailable}), validRequest()
 	want := map[string]float64{refused + "14 delete_machine kubevirt": 1}
 
@@ -156,7 +156,7 @@ func TestCountCall_Cancelled(t *testing.T) { // As above.
 	require.Equal(t, want, added(t, p, func() { require.Error(t, calls()["DeleteMachine"](byClient, p, r)) }))
 }
 
-func TestCountRequest(t *testing.T) { // As above.
+func TestCountRequest(t *testing.T) { //nolint:paralleltest // the metrics are global
 	const requests, failures, durations = "mcm_cloud_api_requests_total", "mcm_cloud_api_requests_failed_total", "mcm_cloud_api_api_request_duration_seconds"
 
 	p := newPlugin(&recorder{})

@@ -1,7 +1,7 @@
 // Package kubevirt is the MachinePlugin: machine-controller-manager's driver interface. It decodes
 // requests with pkg/machineclass, passes them to the PluginSPI, and converts the results to
 // responses and machine codes. Each RPC has its own file. cmd/machine-controller and
-// cmd/mcm-kubevirt run the plugin. It must not know a client or a type of KubeVirt's API.
+// cmd/mcm-kubevirt run the plugin. It must not depend on a client or a type of KubeVirt's API.
 package kubevirt
 
 import (

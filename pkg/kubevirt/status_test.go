@@ -105,8 +105,8 @@ func textOf(t *testing.T, err error, used machineclass.KubeconfigSource) string 
 	return got.Message()
 }
 
-// TestStatusFrom_KubeconfigError requires errors of lower layers, which do not know the Secret, to
-// name it.
+// TestStatusFrom_KubeconfigError requires errors from lower layers, which do not have the Secret's
+// name, to include it.
 func TestStatusFrom_KubeconfigError(t *testing.T) {
 	t.Parallel()
 

@@ -117,7 +117,7 @@ func TestRecordSighting_Expiry(t *testing.T) {
 	require.Zero(t, m.recordSighting("first", orphan))
 }
 
-// TestRecordSighting_Bound has more processes than are remembered. Their sequences begin again.
+// TestRecordSighting_Bound verifies that sightings are reset when there are more than maxSighters callers.
 func TestRecordSighting_Bound(t *testing.T) {
 	t.Parallel()
 

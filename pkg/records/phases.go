@@ -54,7 +54,8 @@ func NewPhases[R any](store *Store[R], field func(*R) *Progress, list ...Phase) 
 	return p
 }
 
-// SetWaiting reports that a machine has been in a phase since the given time, until its record expires.
+// SetWaiting records that a machine has been in a phase since the given time. The entry expires with
+// its record.
 func (p *Phases[R]) SetWaiting(machine Key, in Phase, since time.Time) {
 	p.store.Use(machine, func(r *R) {
 		progress := p.field(r)

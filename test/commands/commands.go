@@ -1,5 +1,5 @@
 // Package commands runs the commands of mcm-kubevirt in tests, with manifests and API servers whose responses are
-// fixed. Tests of the packages in tools and of cmd/mcm-kubevirt call it. It must not know the commands.
+// fixed. Tests of the packages in tools and of cmd/mcm-kubevirt call it. It must not depend on the commands.
 package commands
 
 import (

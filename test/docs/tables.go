@@ -1,5 +1,5 @@
 // Package docs generates the tables of the pages that follow from the code. The tests of the packages
-// with that code call it; it must not know them.
+// with that code call it; it must not depend on them.
 package docs
 
 import (

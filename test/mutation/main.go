@@ -1,6 +1,6 @@
 // Command mutation changes single operators of the code, one at a time, and runs the unit tests of the
 // package: a mutant that survives shows code that no unit test checks. `make mutate` calls it, for the
-// packages that changed; a weekly workflow for all. It must not know what the packages do.
+// packages that changed; a weekly workflow for all. It must not depend on what the packages do.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Package controlcluster reads the control cluster for the commands preflight and diagnose: MachineClasses, Machines,
-// their Secrets, and the leases of the controllers. It must not know why they are read.
+// their Secrets, and the leases of the controllers. It must not depend on why they are read.
 package controlcluster
 
 import (
@@ -62,7 +62,7 @@ func (f *Flags) AddTo(cmd *cobra.Command) {
 	output.CompleteFlag(cmd, "namespace", output.Completing(f.namespaces))
 }
 
-// With returns the flags for another kubeconfig, with the same user to impersonate.
+// With returns a copy of the flags for another kubeconfig. Impersonation is kept.
 func (f *Flags) With(kubeconfig string) *Flags {
 	other := NewFlags()
 	other.KubeConfig = &kubeconfig

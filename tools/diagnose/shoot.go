@@ -74,7 +74,7 @@ func (o *options) runShoot(ctx context.Context) error {
 	return shootOutcome(d)
 }
 
-// shootOutcome returns the error for the exit code.
+// shootOutcome returns the error that determines the exit code.
 func shootOutcome(d *diagnosis.Shoot) error {
 	switch d.Result {
 	case diagnosis.ResultCauseFound:

@@ -1,5 +1,5 @@
 // Package manifests reads MachineClasses, MachineDeployments and Secrets from files, with the line of each field, and
-// checks what is known without the driver. The commands validate, render and preflight call it. It must not know a
+// checks what is known without the driver. The commands validate, render and preflight call it. It must not depend on a
 // cluster.
 package manifests
 

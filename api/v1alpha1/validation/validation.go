@@ -1,7 +1,7 @@
 // Package validation validates a ProviderSpec before an object is created from it: the rules of the
 // driver itself, and values that KubeVirt or CDI accepts, but with which a machine never starts.
 // Everything else is left to the API servers of KubeVirt and CDI. pkg/machineclass calls it for
-// CreateMachine, and mcm-kubevirt for its users. It is pure: it must not know a cluster.
+// CreateMachine, and mcm-kubevirt for its users. It is pure: it must not depend on a cluster.
 package validation
 
 import (

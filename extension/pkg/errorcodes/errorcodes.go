@@ -1,5 +1,5 @@
 // Package errorcodes finds Gardener's error codes for errors of the driver and of the provider
-// cluster. All controllers call it when they report an error. It must not know a controller.
+// cluster. All controllers call it when they report an error. It must not depend on a controller.
 package errorcodes
 
 import (

@@ -1,6 +1,6 @@
 // Package identity gives each program of a shoot's control plane an account of its own in the
 // provider cluster, with only the permissions that the program needs. The ControlPlane controller
-// calls it. It must not know the programs.
+// calls it. It must not depend on the programs.
 //
 // An account is a ServiceAccount with a Role, created with the credentials of the shoot. Its token
 // is renewed before it expires. If those credentials are not allowed to create accounts, each

@@ -1,5 +1,5 @@
 // Package ownership decides which objects of a provider cluster belong to a shoot. All controllers
-// that write to provider clusters call it. It must not know a client.
+// that write to provider clusters call it. It must not depend on a client.
 //
 // The technical ID is unique in a landscape only: two landscapes can have Shoots with one technical ID
 // in one namespace of a provider cluster. So objects have the Shoot's UID, too. Those from before this

@@ -1,6 +1,6 @@
 // Package providercluster creates clients of provider clusters: the clusters that run the virtual
 // machines of shoots. The controllers call it with the Secret from which the driver takes its
-// kubeconfig too. It must not know why an object is read or written.
+// kubeconfig too. It must not depend on why an object is read or written.
 package providercluster
 
 import (

@@ -2,7 +2,7 @@
 // cluster, in whose API server a seed has no trust: the owner of a shoot chooses it. Both programs are
 // plain clients, which read responses of any size. The proxy runs in their pods, on the loopback
 // interface. It has the credentials, so that the programs need none, and bounds all responses with
-// pkg/providerapi/transport. Command kubevirt-provider-proxy calls it. It must not know the programs or
+// pkg/providerapi/transport. Command kubevirt-provider-proxy calls it. It must not depend on the programs or
 // a kind of objects.
 package providerproxy
 

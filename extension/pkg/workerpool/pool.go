@@ -142,7 +142,8 @@ func (p *Pool) resolveMachineType() field.ErrorList {
 	return nil
 }
 
-// validateNameservers requires nameservers if the machines use no others; KubeVirt refuses such machines.
+// validateNameservers requires nameservers if the DNS policy provides none: KubeVirt rejects such
+// machines.
 func (p *Pool) validateNameservers() field.ErrorList {
 	if p.Config.DNSPolicy != corev1.DNSNone || p.Config.DNSConfig != nil && len(p.Config.DNSConfig.Nameservers) > 0 {
 		return nil

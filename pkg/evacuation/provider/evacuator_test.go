@@ -251,8 +251,8 @@ func TestWatchEvacuations_RetriesWatch(t *testing.T) {
 	require.False(t, complete, "an incomplete list is not used")
 }
 
-// TestMaintainMigrations_DeletesByUID deletes a migration as it is in the watch's cache: without
-// finalizers, and possibly in an outdated version. The driver has no permission to get migrations.
+// TestMaintainMigrations_DeletesByUID deletes a migration using the cached object, which has no
+// finalizers and may be stale. The driver has no permission to get migrations.
 func TestMaintainMigrations_DeletesByUID(t *testing.T) {
 	t.Parallel()
 

@@ -1,7 +1,7 @@
 // Package transport is the HTTP client for an API server that is not trusted: it bounds the time and the
 // memory of each response, and removes what a server could use to influence its
 // client. Package providerapi sends the driver's requests through it, and the Gardener extension its
-// own. It must not know a kind of objects.
+// own. It must not depend on a kind of objects.
 package transport
 
 import (

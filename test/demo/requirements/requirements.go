@@ -1,5 +1,5 @@
 // Package requirements checks whether this machine can run a demo, and prints what was found. Both
-// demos call it before anything that takes long. It must not know what they show.
+// demos call it before anything that takes long. It must not depend on what they show.
 package requirements
 
 import (

@@ -1,7 +1,7 @@
 // Package compile builds programs of this repository, and reports the progress of the go command.
 //
 // The command lab and the demo call it before there is anything else to show. It imports almost nothing, so that its callers
-// are compiled within seconds. It must not know the programs.
+// are compiled within seconds. It must not depend on the programs.
 package compile
 
 import (

@@ -1,5 +1,5 @@
 // Package screen is the output of the demos: tables and progress that are redrawn in place on a
-// terminal, and printed line by line elsewhere. It must not know what the demos show.
+// terminal, and printed line by line elsewhere. It must not depend on what the demos show.
 package screen
 
 import (

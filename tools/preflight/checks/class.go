@@ -25,7 +25,7 @@ type Class struct {
 	Wanted int
 }
 
-// scope is the scope of the checks that are about all classes.
+// scope is the input of checks that cover all classes.
 type scope struct {
 	classes    []*class
 	evacuation bool

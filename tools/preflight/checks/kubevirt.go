@@ -63,7 +63,7 @@ var incompatibilities = []incompatibility{
 		issue:  "https://github.com/kubevirt/kubevirt/issues/15586",
 	},
 	{
-		// The checksum of a container disk is larger than the int32 of KubeVirt's CRD (api/core/v1/types.go).
+		// The checksum of a container disk does not fit into the int32 in KubeVirt's CRD (api/core/v1/types.go).
 		before:     "1.8.3",
 		since:      "1.36",
 		containers: true,

@@ -78,8 +78,8 @@ func logIn(ctx context.Context, driver, admin *Credentials, now time.Time) (*log
 	return l, append(results, l.compare(ctx, all[Driver], all[Admin])...)
 }
 
-// add adds an identity to the report, and lets it read the namespace of the machines. The driver's kubeconfig, which
-// comes first, names it, even if the login fails.
+// add adds an identity to the report, and reads the machines' namespace with it. The driver's kubeconfig comes first
+// and determines the namespace even if its login fails.
 func (l *logins) add(r *reader) {
 	l.identities = append(l.identities, Identity{
 		Name:   r.Name,

@@ -97,7 +97,7 @@ func machineEstimate(c *class, of *instancetypev1beta1.VirtualMachineInstancetyp
 	return one
 }
 
-// addClaim adds what a claim asks of quotas.
+// addClaim adds the quota that a claim consumes.
 func addClaim(sum corev1.ResourceList, requested cdiv1beta1.StorageSpec) {
 	add(sum, corev1.ResourceList{
 		corev1.ResourcePersistentVolumeClaims: resource.MustParse("1"),

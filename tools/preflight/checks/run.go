@@ -5,8 +5,8 @@
 // The package changes nothing: all requests are reads, access reviews and dry-run creates. It must
 // not depend on machine-controller-manager or a control cluster.
 //
-// Each check is a function in a file of its own, and list.go has all of them. They do not know each
-// other: they share a reader, which sends each request once, and pure functions of a class.
+// Each check is a function in its own file, registered in list.go. Checks are independent: they share
+// only a caching reader and pure functions of a class.
 package checks
 
 import (

@@ -58,8 +58,8 @@ func storagesOf(ctx context.Context, r *reader, c *class) *storages {
 	return all
 }
 
-// defaultClass returns the StorageClass of claims that name none; empty if there is none. Of several, the youngest
-// applies; the admin has to clean up.
+// defaultClass returns the StorageClass of claims that set none, or "". If several are marked as default, the newest
+// wins.
 func defaultClass(classes []storagev1.StorageClass) string {
 	for _, annotation := range []string{annotationDefaultVirtClass, annotationDefaultClass} {
 		marked := slices.DeleteFunc(slices.Clone(classes), func(c storagev1.StorageClass) bool { return c.Annotations[annotation] != "true" })

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestValidate_MinimalExamples passes the first manifests that a user reads to gardener-apiserver's
-// validation and to the admission. The image's URL must not refer to a daily build: new content at the
+// TestValidate_MinimalExamples validates the manifests that new users see first, with
+// gardener-apiserver's validation and the admission. The image's URL must not refer to a daily build: new content at the
 // same URL would not replace machines.
 func TestValidate_MinimalExamples(t *testing.T) {
 	t.Parallel()

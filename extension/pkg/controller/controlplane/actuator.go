@@ -1,7 +1,7 @@
 // Package controlplane reconciles ControlPlanes: it deploys KubeVirt's cloud-controller-manager and
 // CSI driver and the snapshot controller into the seed and the shoot. Gardener's generic actuator
 // renders the charts into ManagedResources, and gardener-resource-manager applies them. The package
-// must not know machines.
+// must not depend on machines.
 package controlplane
 
 import (

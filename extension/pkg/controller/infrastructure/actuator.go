@@ -1,7 +1,7 @@
 // Package infrastructure reconciles Infrastructures: it creates the networks, the namespace and the
 // NetworkPolicies of a shoot in the provider cluster, and writes into the status what the Worker
 // needs of them. Everything that it creates has the shoot's label, by which it is deleted. The
-// package must not know machines: package workerpool knows their sizes.
+// package must not depend on machines: package workerpool knows their sizes.
 package infrastructure
 
 import (

@@ -93,8 +93,8 @@ func newFlow(provider *providercluster.Cluster, infra *extensionsv1alpha1.Infras
 	return f
 }
 
-// createsNamespace reports whether the shoot has a namespace of its own. The webhook of package
-// cloudprovider has written it into the kubeconfig.
+// createsNamespace reports whether the shoot has its own namespace, which the webhook of package
+// cloudprovider writes to the kubeconfig.
 func (f *flow) createsNamespace() bool {
 	return f.config.Namespace != nil && f.config.Namespace.Create
 }

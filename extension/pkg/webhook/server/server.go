@@ -1,6 +1,6 @@
 // Package server bounds the memory and time that requests take of the webhook server. The kube-apiservers
 // of all shoots of the seed call it, and the owner of a shoot can make its kube-apiserver send any
-// objects to any path, so that no path trusts its callers. The package must not know the webhooks,
+// objects to any path, so that no path trusts its callers. The package must not depend on the webhooks,
 // and must not call a cluster.
 package server
 

@@ -1,7 +1,7 @@
 // Package behaviour declares the latencies and faults of the simulation, which tests set by annotations and labels on the
 // provider cluster's objects.
 //
-// Every part of the data plane calls it, and tests use its names. It must not know who obeys them.
+// Every part of the data plane calls it, and tests use its names. It must not depend on who obeys them.
 package behaviour
 
 import (

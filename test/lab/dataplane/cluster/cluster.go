@@ -1,6 +1,6 @@
 // Package cluster reads the provider and the target cluster from informer caches, and writes them through clients.
 //
-// The simulated components share its caches. It must not know what they simulate.
+// The simulated components share its caches. It must not depend on what they simulate.
 package cluster
 
 import (

@@ -1,6 +1,6 @@
 // Package guest simulates the guests' operating systems, whose kubelets join the target cluster.
 //
-// Package dataplane runs it for all running VirtualMachineInstances without a hypervisor. It must not know the driver.
+// Package dataplane runs it for all running VirtualMachineInstances without a hypervisor. It must not depend on the driver.
 package guest
 
 import (

@@ -1,7 +1,7 @@
 // Package handler simulates virt-handler and the launchers of VirtualMachineInstances: boot, shutdown, live migration, hot-plugged
 // disks, and the guests on a hypervisor.
 //
-// Package dataplane runs it for the provider cluster. It must not know the target cluster.
+// Package dataplane runs it for the provider cluster. It must not depend on the target cluster.
 package handler
 
 import (

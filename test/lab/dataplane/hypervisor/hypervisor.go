@@ -1,7 +1,7 @@
 // Package hypervisor is the contract between the data plane and real guests: virtual machines that boot, and volumes with
 // content.
 //
-// The data plane's virt-handler, importer and CSI driver call it; test/lab/guest implements it. It must not know either.
+// The data plane's virt-handler, importer and CSI driver call it; test/lab/guest implements it. It must not depend on either.
 package hypervisor
 
 import (

@@ -1,6 +1,6 @@
 // Package importer simulates the programs in CDI's worker pods: imports, host-assisted copies and uploads.
 //
-// Package dataplane asks it for the outcomes of these pods. It must not know virtual machines.
+// Package dataplane asks it for the outcomes of these pods. It must not depend on virtual machines.
 package importer
 
 import (

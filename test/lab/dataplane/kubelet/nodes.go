@@ -1,7 +1,7 @@
 // Package kubelet simulates kubelets: their Nodes with heartbeats, and the life of their pods.
 //
 // Package dataplane runs it for the provider cluster's nodes, and for the guests' pods; package guest uses it for the Nodes of
-// guests. It must not know the programs in the pods: those are Workloads.
+// guests. It must not depend on the programs in the pods: those are Workloads.
 package kubelet
 
 import (

@@ -1,6 +1,6 @@
 // Package storage simulates a CSI driver: its provisioner, resizer and deleter.
 //
-// Package dataplane runs it for the provider cluster. It must not know who uses the volumes.
+// Package dataplane runs it for the provider cluster. It must not depend on who uses the volumes.
 package storage
 
 import (

@@ -1,6 +1,6 @@
 // Package images writes the container images of real nodes as archives, which `ctr images import` reads: no registry is needed.
 //
-// Package node imports them. It must not know how nodes run.
+// Package node imports them. It must not depend on how nodes run.
 package images
 
 import (

@@ -1,6 +1,6 @@
 // Package root unpacks the root folder of real nodes, which is also the lower layer of virt-launcher's image: packages of Debian.
 //
-// Package node runs nodes from it, and package images archives it. It must not know either of them.
+// Package node runs nodes from it, and package images archives it. It must not depend on either of them.
 package root
 
 import (

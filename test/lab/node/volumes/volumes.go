@@ -1,6 +1,6 @@
 // Package volumes is the storage driver of real nodes: its volumes are folders that all nodes mount.
 //
-// The environment runs it for the class controlplane.StorageShared. It must not know who uses the volumes.
+// The environment runs it for the class controlplane.StorageShared. It must not depend on who uses the volumes.
 package volumes
 
 import (
