@@ -1,5 +1,5 @@
-// Package docs tests the documentation: all links between
-// the repository's pages must have a target.
+// Package docs tests the documentation: all links between the repository's pages must have a target,
+// and the linter must know every package of the layout.
 package docs
 
 import (
