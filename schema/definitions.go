@@ -3,7 +3,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"go/types"
 	"maps"
+	"regexp"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/controller-tools/pkg/crd"
@@ -15,10 +18,12 @@ type schema = map[string]any
 // own is the prefix of this project's packages.
 const own = "github.com/gardener/machine-controller-manager-provider-kubevirt/"
 
+const quantityType = "k8s.io.apimachinery.pkg.api.resource.Quantity"
+
 // jsonTypes are the JSON types of Go types that decode from several, unlike in a structural schema.
 var jsonTypes = map[string][]string{
-	"k8s.io.apimachinery.pkg.api.resource.Quantity": {"number", "string"},
-	"kubevirt.io.api.core.v1.CPUFeature":            {"object", "string"}, // The predecessor has names.
+	quantityType:                         {"number", "string"},
+	"kubevirt.io.api.core.v1.CPUFeature": {"object", "string"}, // The predecessor has names.
 }
 
 // definitions converts the schemas of a parser, which describe CustomResourceDefinitions.
@@ -68,10 +73,16 @@ func (d *definitions) converted(t crd.TypeIdent) schema {
 	}
 
 	d.convert(t, s)
+	d.constrain(t, s)
 
-	if types, ok := jsonTypes[nameOf(t)]; ok {
-		s["type"] = types
+	if several, ok := jsonTypes[nameOf(t)]; ok {
+		s["type"] = several
 		delete(s, "anyOf")
+	}
+
+	if pattern, ok := s["pattern"].(string); ok && nameOf(t) == quantityType {
+		s["pattern"] = strings.Replace(pattern, `(\+|-)?`, `\+?`, 1) // The first one is the sign. No size is negative.
+		s["minimum"] = 0
 	}
 
 	for _, item := range embedded {
@@ -79,6 +90,54 @@ func (d *definitions) converted(t crd.TypeIdent) schema {
 	}
 
 	return s
+}
+
+// constrain adds what the decoder and the validation require of the fields of a struct. A field that is not
+// required may be null, which unsets it.
+func (d *definitions) constrain(t crd.TypeIdent, s schema) {
+	properties, _ := s["properties"].(schema)
+	required, _ := s["required"].([]any)
+
+	for name, property := range properties {
+		property := property.(schema)
+
+		switch {
+		case !slices.Contains(required, any(name)):
+			allowNull(property)
+		case property["type"] == "string":
+			property["minLength"] = 1
+		}
+	}
+
+	for _, field := range fieldsOf(d.parser, t) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if property, ok := properties[name].(schema); ok && unsigned.MatchString(types.ExprString(field.RawField.Type)) {
+			property["minimum"] = 0
+		}
+	}
+}
+
+// unsigned matches Go's types of integers that cannot be negative, and pointers to them.
+var unsigned = regexp.MustCompile(`^\*?uint\d*$`)
+
+// allowNull adds null to the values of a schema.
+func allowNull(s schema) {
+	null := schema{"type": "null"}
+
+	if kind, ok := s["type"].(string); ok {
+		s["type"] = []any{kind, "null"}
+	}
+
+	if values, ok := s["enum"].([]any); ok {
+		s["enum"] = append(values, nil)
+	}
+
+	if references, ok := s["allOf"].([]any); ok {
+		delete(s, "allOf")
+		s["anyOf"] = append(references, null)
+	} else if alternatives, ok := s["anyOf"].([]any); ok {
+		s["anyOf"] = append(alternatives, null)
+	}
 }
 
 // embed adds the fields of an embedded struct.
@@ -109,6 +168,8 @@ func (d *definitions) resolve(t crd.TypeIdent, reference string) crd.TypeIdent {
 func (d *definitions) convert(t crd.TypeIdent, s schema) {
 	switch description, _ := s["description"].(string); {
 	case !strings.HasPrefix(t.Package.PkgPath, own):
+	case s["enum"] != nil:
+		s["enum"] = append(s["enum"].([]any), "") // Like a field that is not set.
 	case strings.Contains(description, " is not supported."):
 		// The schema has the field only for the description, which names the field to use instead.
 		clear(s)

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/packages"
@@ -118,10 +119,18 @@ func schemaOf(parser *crd.Parser, root crd.TypeIdent) ([]byte, error) {
 	document["title"] = root.Name
 	document["definitions"] = d.schemas
 
-	// A manifest that names another kind is not of this type.
-	properties := objectOf(document, "properties")
-	objectOf(properties, "apiVersion")["enum"] = []string{parser.GroupVersions[root.Package].String()}
-	objectOf(properties, "kind")["enum"] = []string{root.Name}
+	for _, field := range []struct{ name, value string }{{"apiVersion", parser.GroupVersions[root.Package].String()}, {"kind", root.Name}} {
+		property := objectOf(objectOf(document, "properties"), field.name)
+		property["enum"] = []any{field.value} // A manifest that names another kind is not of this type.
+
+		if declares(parser, root, field.name) {
+			property["enum"] = []any{field.value, "", nil}
+		} else { // It has a TypeMeta, from which its type is known.
+			required, _ := document["required"].([]any)
+			document["required"] = append(required, field.name)
+			property["type"] = "string"
+		}
+	}
 
 	var out bytes.Buffer
 
@@ -132,4 +141,20 @@ func schemaOf(parser *crd.Parser, root crd.TypeIdent) ([]byte, error) {
 	err := encoder.Encode(document)
 
 	return out.Bytes(), err
+}
+
+// declares reports whether a struct itself has a field, rather than a struct that it embeds.
+func declares(parser *crd.Parser, t crd.TypeIdent, name string) bool {
+	return slices.ContainsFunc(fieldsOf(parser, t), func(field toolsmarkers.FieldInfo) bool {
+		return strings.HasPrefix(field.Tag.Get("json"), name+",")
+	})
+}
+
+// fieldsOf returns the fields of a struct; none for a type whose schema controller-gen itself knows.
+func fieldsOf(parser *crd.Parser, t crd.TypeIdent) []toolsmarkers.FieldInfo {
+	if info := parser.Types[t]; info != nil {
+		return info.Fields
+	}
+
+	return nil
 }

@@ -210,7 +210,10 @@ func TestProviderSpecSchema_Refuses(t *testing.T) {
 			require.ErrorContains(t, providerSpec.Validate(value(t, raw)), tc.at, tc.reason)
 
 			raw, err = json.Marshal(map[string]any{
-				"apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineClass", "metadata": map[string]any{}, "provider": "kubevirt",
+				"apiVersion":   "machine.sapcloud.io/v1alpha1",
+				"kind":         "MachineClass",
+				"metadata":     map[string]any{"name": "c"},
+				"secretRef":    map[string]any{"name": "s", "namespace": "ns"},
 				"providerSpec": spec,
 			})
 			require.NoError(t, err)
@@ -244,5 +247,33 @@ func TestConfigSchemas_Refuse(t *testing.T) {
 		require.NoError(t, compiled.Validate(value(t, []byte(apiVersion+"kind: "+kind))))
 		require.ErrorContains(t, compiled.Validate(value(t, []byte(apiVersion+"kind: "+kind+"\n"+tc.fields))), tc.at)
 		require.ErrorContains(t, compiled.Validate(value(t, []byte(apiVersion+"kind: Other"))), "at '/kind'")
+	}
+}
+
+// TestSchemas_AgreeWithDecoders validates the inputs that the decoders are tested with. A schema may accept an input
+// that a decoder refuses only if the input says why.
+func TestSchemas_AgreeWithDecoders(t *testing.T) {
+	t.Parallel()
+
+	raw, err := os.ReadFile("testdata/inputs.yaml")
+	require.NoError(t, err)
+
+	var table struct {
+		Inputs map[string][]struct {
+			Valid      bool            `json:"valid"`
+			Difference string          `json:"difference"`
+			Input      json.RawMessage `json:"input"`
+		} `json:"inputs"`
+	}
+	require.NoError(t, yaml.Unmarshal(raw, &table))
+	require.Len(t, table.Inputs, 5)
+
+	for kind, inputs := range table.Inputs {
+		compiled := compile(t, kind)
+
+		for _, tc := range inputs {
+			err := compiled.Validate(value(t, tc.Input))
+			require.Equal(t, tc.Valid || tc.Difference != "", err == nil, "%s: %v", tc.Input, err)
+		}
 	}
 }
