@@ -99,26 +99,31 @@ func TestRequireTopology_EveryTerm(t *testing.T) {
 
 	const required = "requiredDuringSchedulingIgnoredDuringExecution"
 
+	region := corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyRegion, Operator: corev1.NodeSelectorOpIn, Values: []string{"r"}}
+	zone := corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"z"}}
+	exists := corev1.NodeSelectorRequirement{Key: "a", Operator: corev1.NodeSelectorOpExists}
+	topology := []corev1.NodeSelectorRequirement{region, zone}
+
 	for name, tc := range map[string]struct {
 		affinity string
-		want     []int // expressions per term
+		want     [][]corev1.NodeSelectorRequirement // per term
 	}{
-		"None":          {`{}`, []int{2}},
-		"OnlyPreferred": {`{nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {}}]}}`, []int{2}},
-		"NoTerms":       {`{nodeAffinity: {` + required + `: {nodeSelectorTerms: []}}}`, []int{2}},
+		"None":          {`{}`, [][]corev1.NodeSelectorRequirement{topology}},
+		"OnlyPreferred": {`{nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {}}]}}`, [][]corev1.NodeSelectorRequirement{topology}},
+		"NoTerms":       {`{nodeAffinity: {` + required + `: {nodeSelectorTerms: []}}}`, [][]corev1.NodeSelectorRequirement{topology}},
 		"Two": {
 			`{nodeAffinity: {` + required + `: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]},` +
 				` {matchFields: [{key: metadata.name, operator: In, values: [host-1]}]}]}}}`,
-			[]int{3, 2},
+			[][]corev1.NodeSelectorRequirement{{exists, region, zone}, topology},
 		},
-		"Empty": {`{nodeAffinity: {` + required + `: {nodeSelectorTerms: [{}]}}}`, []int{2}},
+		"Empty": {`{nodeAffinity: {` + required + `: {nodeSelectorTerms: [{}]}}}`, [][]corev1.NodeSelectorRequirement{topology}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			var got []int
+			var got [][]corev1.NodeSelectorRequirement
 			for _, term := range terms(t, tc.affinity) {
-				got = append(got, len(term.MatchExpressions))
+				got = append(got, term.MatchExpressions)
 			}
 
 			require.Equal(t, tc.want, got)

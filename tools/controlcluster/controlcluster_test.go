@@ -3,6 +3,8 @@ package controlcluster
 import (
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -75,6 +77,13 @@ func TestFlags_Provider(t *testing.T) {
 	raw, err := flagsOf(t).Provider()
 	require.NoError(t, err)
 	require.Nil(t, raw, "the Secrets have it")
+
+	path := filepath.Join(t.TempDir(), "provider.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("content"), 0o600))
+
+	raw, err = flagsOf(t, "--provider-kubeconfig", path).Provider()
+	require.NoError(t, err)
+	require.Equal(t, "content", string(raw))
 
 	_, err = flagsOf(t, "--provider-kubeconfig=missing.yaml").Provider()
 	require.ErrorContains(t, err, "--provider-kubeconfig")

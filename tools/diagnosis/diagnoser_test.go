@@ -9,10 +9,12 @@ import (
 func TestMachineName(t *testing.T) {
 	t.Parallel()
 
-	for _, given := range []string{"m", "machine/m", "machines/m", "machine.machine.sapcloud.io/m"} {
+	for _, given := range []string{
+		"m", "machine/m", "machines/m", "mc/m", "machine.machine.sapcloud.io/m", "machines.machine.sapcloud.io/m", "Machine/m",
+	} {
 		name, err := machineName(given)
-		require.NoError(t, err)
-		require.Equal(t, "m", name)
+		require.NoError(t, err, given)
+		require.Equal(t, "m", name, given)
 	}
 
 	_, err := machineName("machinedeployment/m")

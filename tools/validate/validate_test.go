@@ -135,10 +135,7 @@ nothing
 		out, err := run(t, text, "validate", "-f", "-", "-o", format)
 		require.Equal(t, output.ExitInvalid, output.ExitCode(err))
 
-		if format == "json" {
-			require.True(t, json.Valid([]byte(out)), out)
-		}
-
+		require.Equal(t, format == "json", json.Valid([]byte(out)), out)
 		require.YAMLEq(t, want, out)
 	}
 }

@@ -5,19 +5,31 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// TestBuild_LeavesNothingWhenInterrupted interrupts the go command while it
-// compiles the standard library.
+// TestBuild_LeavesNothingWhenInterrupted interrupts the go command while its compilers, which would never end, compile
+// the standard library.
 func TestBuild_LeavesNothingWhenInterrupted(t *testing.T) { //nolint:paralleltest // sets environment variables
 	root, temporary := t.TempDir(), t.TempDir()
 	work := filepath.Join(root, "bin", ".go-build-*")
 	t.Setenv("GOCACHE", t.TempDir()) // forces a compilation
 	t.Setenv("TMPDIR", temporary)
+	compiler := filepath.Join(root, "compiler")
+	compilers := filepath.Join(root, "pids")
+	t.Setenv("GOFLAGS", "-toolexec="+compiler)
+	require.NoError(t, os.WriteFile(compiler, []byte(`#!/bin/sh
+case "$*" in *-V=full*) exec "$@" ;; esac
+echo $$ >>`+compilers+`
+exec tail -f /dev/null >/dev/null
+`), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(root, "go.mod"), []byte("module x\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(root, "main.go"), []byte("package compile\n\nimport _ \"net/http\"\n\nfunc main() {}\n"), 0o600))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -35,11 +47,29 @@ func TestBuild_LeavesNothingWhenInterrupted(t *testing.T) { //nolint:paralleltes
 		}
 		return all
 	}
-	require.Eventually(t, func() bool { return len(folders()) > 0 }, time.Minute, 10*time.Millisecond, "go has a folder for its work")
+	started := func() []string {
+		pids, _ := os.ReadFile(compilers) // There are none before the first one.
+		return strings.Fields(string(pids))
+	}
+	t.Cleanup(func() {
+		for _, pid := range started() {
+			if id, err := strconv.Atoi(pid); err == nil && running(pid) {
+				require.NoError(t, syscall.Kill(id, syscall.SIGKILL))
+			}
+		}
+	})
+	require.Eventually(t, func() bool { return len(folders()) > 0 && len(started()) > 0 }, time.Minute, 10*time.Millisecond, "go compiles")
 	cancel()
 	require.ErrorIs(t, <-built, context.Canceled)
 	left, err := os.ReadDir(temporary)
 	require.NoError(t, err)
 	require.Empty(t, left)
 	require.Empty(t, folders())
+	require.Eventually(t, func() bool { return !slices.ContainsFunc(started(), running) }, time.Minute, 10*time.Millisecond, "the compilers end")
+}
+
+// running reports whether a process has not ended. A zombie has no arguments.
+func running(pid string) bool {
+	arguments, err := os.ReadFile("/proc/" + pid + "/cmdline")
+	return err == nil && len(arguments) > 0
 }

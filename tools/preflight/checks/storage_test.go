@@ -2,10 +2,12 @@ package checks
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
@@ -40,20 +42,28 @@ func TestStoragesOf_NoDisks(t *testing.T) {
 func TestDefaultClass(t *testing.T) {
 	t.Parallel()
 
-	class := func(name, annotation string) storagev1.StorageClass {
+	created := time.Now()
+	class := func(name, annotation, value string) storagev1.StorageClass {
 		c := storagev1.StorageClass{}
 		c.Name = name
-		c.Annotations = map[string]string{annotation: "true"}
+		c.Annotations = map[string]string{annotation: value}
+		c.CreationTimestamp = metav1.NewTime(created)
 
 		return c
 	}
 
-	classes := []storagev1.StorageClass{class("other", "unrelated")}
+	classes := []storagev1.StorageClass{class("other", "unrelated", "true"), class("false", annotationDefaultClass, "false")}
 	require.Empty(t, defaultClass(classes))
 
-	classes = append(classes, class("plain", annotationDefaultClass))
-	require.Equal(t, "plain", defaultClass(classes))
+	created = created.Add(time.Hour)
+	classes = append(classes, class("newest", annotationDefaultClass, "true"))
+	created = created.Add(-time.Minute)
+	classes = append(classes, class("older", annotationDefaultClass, "true"))
+	require.Equal(t, "newest", defaultClass(classes), "as the API server selects it")
 
-	classes = append(classes, class("virt", annotationDefaultVirtClass))
-	require.Equal(t, "virt", defaultClass(classes), "CDI prefers its own")
+	classes = append(classes, class("not-virt", annotationDefaultVirtClass, "false"))
+	require.Equal(t, "newest", defaultClass(classes))
+
+	classes = append(classes, class("virt", annotationDefaultVirtClass, "true"))
+	require.Equal(t, "virt", defaultClass(classes), "CDI prefers its own, also an older one")
 }
