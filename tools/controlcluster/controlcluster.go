@@ -75,6 +75,25 @@ func (f *Flags) With(kubeconfig string) *Flags {
 	return other
 }
 
+// RefuseImpersonation refuses the flags that impersonate a user, for a command that does not use the control cluster,
+// for this reason: the user would expect that they take effect.
+func (f *Flags) RefuseImpersonation(reason string) error {
+	flag := ""
+
+	switch {
+	case *f.Impersonate != "":
+		flag = "--as"
+	case *f.ImpersonateUID != "":
+		flag = "--as-uid"
+	case len(*f.ImpersonateGroup) > 0:
+		flag = "--as-group"
+	default:
+		return nil
+	}
+
+	return fmt.Errorf("%s applies to the control cluster, which is not used, since %s; remove the flag", flag, reason)
+}
+
 // normalizeFlag accepts machine-controller-manager's name for the flag with the kubeconfig of the
 // control cluster, in addition to kubectl's.
 func normalizeFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {

@@ -177,6 +177,8 @@ func (o *options) diagnoser(flags *controlcluster.Flags) (*diagnosis.Diagnoser, 
 		in.Control, err = flags.Control()
 	case in.Kubeconfig == nil:
 		err = errors.New("--cluster requires a kubeconfig of the provider cluster; set --provider-kubeconfig")
+	default:
+		err = flags.RefuseImpersonation("--cluster is set")
 	}
 
 	if err != nil {

@@ -141,6 +141,17 @@ func TestNewCommand(t *testing.T) {
 	}
 }
 
+func TestNewCommand_ImpersonateWithoutControl(t *testing.T) {
+	t.Parallel()
+
+	file := commands.Write(t, "provider.yaml", commands.Cluster{}.Provider(t))
+
+	for _, flag := range []string{"--as", "--as-uid", "--as-group"} {
+		_, err := run(t, "diagnose", "--provider-kubeconfig", file, "--cluster=c", flag+"=operator", "m")
+		require.ErrorContains(t, err, flag+" applies to the control cluster")
+	}
+}
+
 // TestNewCommand_HostileProvider lets a provider cluster return control sequences for terminals, and
 // lines that imitate the program's output.
 func TestNewCommand_HostileProvider(t *testing.T) {

@@ -40,7 +40,7 @@ func (f *AssumedFlags) AddTo(cmd *cobra.Command) {
 // Validate refuses an unknown policy.
 func (f *AssumedFlags) Validate() error {
 	if !slices.Contains(validation.TemplatePolicies, f.Options.Template) {
-		return errors.New("--virtual-machine-template must be one of none, safe, all")
+		return errors.New("--virtual-machine-template must be one of none, safe, all; --help lists the flags")
 	}
 
 	return nil
@@ -63,14 +63,16 @@ type FileFlags struct {
 
 // AddFlags adds the flags to those of a command.
 func (f *FileFlags) AddFlags(flags *pflag.FlagSet) {
-	standard := genericclioptions.FileNameFlags{
-		Usage: `File with manifests in YAML or JSON, folder with such files (*.yaml, *.yml, *.json), or "-" for standard input. May be repeated.`,
-
-		Filenames: &f.Names,
-		Kustomize: &f.Kustomize,
-		Recursive: &f.Recursive,
-	}
+	standard := genericclioptions.FileNameFlags{Kustomize: &f.Kustomize, Recursive: &f.Recursive}
 	standard.AddFlags(flags)
+
+	// Unlike kubectl's flag, it accepts names with a comma.
+	flags.StringArrayVarP(&f.Names, "filename", "f", nil,
+		`File with manifests in YAML or JSON, folder with such files (*.yaml, *.yml, *.json), or "-" for standard input. May be repeated.`)
+
+	if err := cobra.MarkFlagFilename(flags, "filename", "json", "yaml", "yml"); err != nil {
+		panic(err) // The flag exists.
+	}
 }
 
 // Given reports whether there are files.

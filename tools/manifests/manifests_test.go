@@ -157,6 +157,16 @@ func TestFileFlags_Kustomize(t *testing.T) {
 	require.Equal(t, output.ExitUsage, output.ExitCode(err))
 }
 
+func TestFileFlags_Comma(t *testing.T) {
+	t.Parallel()
+
+	file := commands.Write(t, "a,b.yaml", commands.Valid)
+
+	out, err := run(t, "", "validate", "-f", file)
+	require.NoError(t, err)
+	require.Contains(t, out, "MachineClass ns/c ("+file+":1)")
+}
+
 // TestFileFlags_Recursive reads a folder in a folder only with --recursive.
 func TestFileFlags_Recursive(t *testing.T) {
 	t.Parallel()

@@ -64,7 +64,7 @@ func (f *Flags) Validate() error {
 
 	_, err := f.ToPrinter()
 	if genericclioptions.IsNoCompatiblePrinterError(err) {
-		return fmt.Errorf("--output must be one of %s", strings.Join(f.formats(), ", "))
+		return fmt.Errorf("--output must be one of %s; --help lists the flags", strings.Join(f.formats(), ", "))
 	}
 
 	return err

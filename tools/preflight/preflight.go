@@ -249,6 +249,7 @@ func (o *options) subjectsOfFiles(ctx context.Context) ([]subject, []manifests.F
 	}
 
 	subjects := make([]subject, len(m.Classes))
+	used := false
 
 	for i, class := range m.Classes {
 		data := m.DataOf(class, &manifests.Report{})
@@ -258,6 +259,8 @@ func (o *options) subjectsOfFiles(ctx context.Context) ([]subject, []manifests.F
 		if subjects[i].from != "" || (o.admin != nil && *o.clusters.KubeConfig == "") {
 			continue
 		}
+
+		used = true
 
 		control, err := o.clusters.Control()
 		if err == nil {
@@ -270,7 +273,11 @@ func (o *options) subjectsOfFiles(ctx context.Context) ([]subject, []manifests.F
 		}
 	}
 
-	return subjects, m.Unreadable, nil
+	if !used {
+		err = o.clusters.RefuseImpersonation("the files or --provider-kubeconfig have all kubeconfigs")
+	}
+
+	return subjects, m.Unreadable, err
 }
 
 // complete reads the Secrets of a class from the control cluster.

@@ -169,11 +169,15 @@ func TestNewCommand_Usage(t *testing.T) {
 		args   []string
 		want   string
 	}{
-		"NoClass":     {reason: "what there is, is named", stdin: "kind: ConfigMap\n", args: []string{"-f", "-"}, want: "ConfigMap"},
-		"NoFile":      {reason: "the file is named", args: []string{"-f", "missing.yaml"}, want: "missing.yaml"},
-		"NoControl":   {reason: "the flag is named", args: []string{"--control-kubeconfig", "missing.yaml"}, want: "--kubeconfig"},
-		"NoProvider":  {reason: "the flag is named", args: []string{"--provider-kubeconfig", "missing.yaml"}, want: "--provider-kubeconfig"},
-		"NoSecret":    {reason: "all ways out are named", stdin: commands.Valid, args: []string{"-f", "-", "--control-kubeconfig", "missing.yaml"}, want: "add the Secret of MachineClass c to the files"},
+		"NoClass":    {reason: "what there is, is named", stdin: "kind: ConfigMap\n", args: []string{"-f", "-"}, want: "ConfigMap"},
+		"NoFile":     {reason: "the file is named", args: []string{"-f", "missing.yaml"}, want: "missing.yaml"},
+		"NoControl":  {reason: "the flag is named", args: []string{"--control-kubeconfig", "missing.yaml"}, want: "--kubeconfig"},
+		"NoProvider": {reason: "the flag is named", args: []string{"--provider-kubeconfig", "missing.yaml"}, want: "--provider-kubeconfig"},
+		"NoSecret":   {reason: "all ways out are named", stdin: commands.Valid, args: []string{"-f", "-", "--control-kubeconfig", "missing.yaml"}, want: "add the Secret of MachineClass c to the files"},
+		"Impersonate": {
+			reason: "no control cluster is used, so nobody is impersonated",
+			stdin:  commands.WithSecret(commands.Valid, "{}"), args: []string{"-f", "-", "--as", "operator"}, want: "--as applies to the control cluster",
+		},
 		"UnknownFlag": {reason: "a typo is named", args: []string{"--kubeconf", "x"}, want: "--kubeconf"},
 	}
 
