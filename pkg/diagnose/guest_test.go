@@ -113,6 +113,13 @@ func TestCause_SyncFailed(t *testing.T) {
 }
 
 // TestCause_LastWarning tests that the newest of several warnings is quoted.
+func TestCause_PausedWithoutWarning(t *testing.T) {
+	t.Parallel()
+
+	cause := with(paused("PausedByUser", 2*time.Minute), syncFailed).Cause(now, grace)
+	require.NotContains(t, cause.Err.Message, "the last event", "it is older than the pause, and no reason for it")
+}
+
 func TestCause_LastWarning(t *testing.T) {
 	t.Parallel()
 

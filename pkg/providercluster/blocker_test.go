@@ -125,5 +125,12 @@ func TestDeleteLeftInstance(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, deleteLeftInstance(t.Context(), c, in, vm))
 		require.Len(t, cluster.deleted, want, finalizer)
+
+		cluster.deleted = nil
+		in.Identity.Cluster = "other"
+		require.NoError(t, deleteLeftInstance(t.Context(), c, in, vm))
+		require.Empty(t, cluster.deleted, "the instance belongs to another shoot")
+
+		in.Identity.Cluster = "c"
 	}
 }

@@ -22,7 +22,7 @@ func TestFlags_Print(t *testing.T) {
 		err    string
 	}{
 		"Text":          {reason: "the default", want: "2 errors"},
-		"JSON":          {reason: "for scripts", args: []string{"-o", "json"}, want: `"errors": 2`},
+		"JSON":          {reason: "for scripts", args: []string{"-o", "json"}, want: "{\n    \"errors\": 2\n}\n"},
 		"YAML":          {reason: "for scripts", args: []string{"-o=yaml"}, want: "errors: 2\n"},
 		"JSONPath":      {reason: "as kubectl", args: []string{"-o=jsonpath={.errors}"}, want: "2"},
 		"Template":      {reason: "as kubectl", args: []string{"--template={{.errors}}"}, want: "2"},
@@ -50,7 +50,7 @@ func TestFlags_Print(t *testing.T) {
 
 			require.NoError(t, f.Validate())
 			require.NoError(t, f.Print(&out, result, Page{Template: `{{count .errors "error"}}`}))
-			require.Contains(t, out.String(), tc.want, tc.reason)
+			require.Equal(t, tc.want, out.String(), tc.reason)
 		})
 	}
 }

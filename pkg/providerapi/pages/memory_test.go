@@ -23,6 +23,11 @@ func TestMemoryOf(t *testing.T) {
 		time       metav1.Time
 	}
 
+	entries := map[int][64]byte{}
+	for i := range 10_000 {
+		entries[i] = [64]byte{}
+	}
+
 	for name, tc := range map[string]struct {
 		reason string
 		value  any
@@ -36,6 +41,7 @@ func TestMemoryOf(t *testing.T) {
 		"Room":    {"a slice may have more room than elements", make([]byte, 0, long), long},
 		"Array":   {"every element counts", [2]string{text, text}, 2 * long},
 		"Map":     {"keys count, too", map[string]string{text: text}, 2 * long},
+		"Entries": {"an entry takes memory, too", entries, 10_000 * 80},
 		"Object":  {"a name may be long", &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: text}}, long},
 		"Empty":   {"an element without a text takes memory", make([]metav1.ManagedFieldsEntry, 10_000), 10_000 * 64},
 	} {
