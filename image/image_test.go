@@ -268,7 +268,8 @@ func TestRun_WrongPrograms(t *testing.T) {
 		}, "linux/arm64: mcm-kubevirt: it does not contain v1.2.3"},
 		"Mixed up": {"the programs under each other's names", func(t *testing.T, binaries string) {
 			t.Helper()
-			one, other := filepath.Join(binaries, "linux-amd64", made.programs[0]), filepath.Join(binaries, "linux-amd64", made.programs[1])
+			one := filepath.Join(binaries, "linux-amd64", made.programs[0])
+			other := filepath.Join(binaries, "linux-amd64", made.programs[1])
 			require.NoError(t, os.Rename(one, one+".old"))
 			require.NoError(t, os.Rename(other, one))
 			require.NoError(t, os.Rename(one+".old", other))
@@ -283,7 +284,8 @@ func TestRun_WrongPrograms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			binaries, output := t.TempDir(), filepath.Join(t.TempDir(), "image")
+			binaries := t.TempDir()
+			output := filepath.Join(t.TempDir(), "image")
 			require.NoError(t, os.CopyFS(binaries, os.DirFS(built)))
 			tc.change(t, binaries)
 

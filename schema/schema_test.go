@@ -83,7 +83,8 @@ func TestGenerate_ShippedSchemas(t *testing.T) {
 func TestSchemas_AcceptShippedManifests(t *testing.T) {
 	t.Parallel()
 
-	providerSpec, machineClass := compile(t, "ProviderSpec"), compile(t, "MachineClass")
+	providerSpec := compile(t, "ProviderSpec")
+	machineClass := compile(t, "MachineClass")
 
 	specs, err := filepath.Glob(root + "/pkg/render/testdata/*.spec.yaml")
 	require.NoError(t, err)
@@ -172,7 +173,8 @@ func documents(t *testing.T, folder string) func(yield func(path string, documen
 func TestProviderSpecSchema_Refuses(t *testing.T) {
 	t.Parallel()
 
-	providerSpec, machineClass := compile(t, "ProviderSpec"), compile(t, "MachineClass")
+	providerSpec := compile(t, "ProviderSpec")
+	machineClass := compile(t, "MachineClass")
 
 	tests := map[string]struct {
 		reason string

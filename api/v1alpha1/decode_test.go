@@ -46,7 +46,8 @@ func TestDecode(t *testing.T) {
 			},
 		},
 		"DuplicateKey": {
-			reason: "one of two values would be lost", raw: `{"zone":"a","zone":"b","networks":[{},{"name":"a","name":"b"}]}`,
+			reason:   "one of two values would be lost",
+			raw:      `{"zone":"a","zone":"b","networks":[{},{"name":"a","name":"b"}]}`,
 			wantErrs: []string{"providerSpec.zone", "providerSpec.networks[1].name"},
 		},
 		"OtherCase": {reason: "Kubernetes fields have one spelling", raw: `{"Zone":"a"}`, wantErrs: []string{"providerSpec.Zone"}},
@@ -58,14 +59,18 @@ func TestDecode(t *testing.T) {
 			},
 		},
 		"DisguisedExponent": {
-			reason: "the parser trims all kinds of spaces", raw: "{\"memory\":{\"guest\":\"\u00a01e99999999\"}}", wantErrs: []string{"providerSpec.memory.guest"},
+			reason:   "the parser trims all kinds of spaces",
+			raw:      "{\"memory\":{\"guest\":\"\u00a01e99999999\"}}",
+			wantErrs: []string{"providerSpec.memory.guest"},
 		},
 		"LongNumber": {
-			reason: "so does a very long number", raw: `{"memory":{"guest":` + strings.Repeat("9", 100_000) + `}}`,
+			reason:   "so does a very long number",
+			raw:      `{"memory":{"guest":` + strings.Repeat("9", 100_000) + `}}`,
 			wantErrs: []string{"providerSpec.memory.guest"},
 		},
 		"NullInMap": {
-			reason: "an entry of a map must have a value", raw: `{"tags":{"a":null},"resources":{"limits":{"cpu":null}}}`,
+			reason:   "an entry of a map must have a value",
+			raw:      `{"tags":{"a":null},"resources":{"limits":{"cpu":null}}}`,
 			wantErrs: []string{"providerSpec.tags[a]", "providerSpec.resources.limits[cpu]"},
 		},
 		"ExponentInTag": {reason: "a tag is not a quantity", raw: `{"tags":{"commit":"1e12345"},"rootVolume":{}}`},

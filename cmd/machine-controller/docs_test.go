@@ -11,7 +11,9 @@ import (
 func TestOptions_FlagsInDocs(t *testing.T) {
 	t.Parallel()
 
-	o, all, remote := newOptions(), pflag.NewFlagSet("all", pflag.ContinueOnError), pflag.NewFlagSet("remote", pflag.ContinueOnError)
+	o := newOptions()
+	all := pflag.NewFlagSet("all", pflag.ContinueOnError)
+	remote := pflag.NewFlagSet("remote", pflag.ContinueOnError)
 	o.addFlags(all)
 	o.remote.addFlags(remote)
 

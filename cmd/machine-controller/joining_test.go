@@ -23,7 +23,8 @@ func machineIn(phase machinev1alpha1.MachinePhase, after int) *machinev1alpha1.M
 	return &machinev1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "u"},
 		Status: machinev1alpha1.MachineStatus{CurrentStatus: machinev1alpha1.CurrentStatus{
-			Phase: phase, LastUpdateTime: metav1.NewTime(began.Add(time.Duration(after) * time.Second)),
+			Phase:          phase,
+			LastUpdateTime: metav1.NewTime(began.Add(time.Duration(after) * time.Second)),
 		}},
 	}
 }
@@ -36,7 +37,8 @@ func TestJoining(t *testing.T) {
 
 	const pending, running, failed = machinev1alpha1.MachinePending, machinev1alpha1.MachineRunning, machinev1alpha1.MachineFailed
 
-	fresh, started := machineIn("", 0), machineIn(pending, 10)
+	fresh := machineIn("", 0)
+	started := machineIn(pending, 10)
 	joined := machineIn(running, 52)
 	other := machineIn(running, 52)
 	other.UID = types.UID("other")
@@ -101,7 +103,8 @@ func TestJoining(t *testing.T) {
 				case "mcm_kubevirt_machines_in_phase":
 					values.waiting = int(m.GetGauge().GetValue())
 				case "mcm_kubevirt_machine_phase_duration_seconds":
-					values.count, values.seconds = int(m.GetHistogram().GetSampleCount()), int(m.GetHistogram().GetSampleSum())
+					values.count = int(m.GetHistogram().GetSampleCount())
+					values.seconds = int(m.GetHistogram().GetSampleSum())
 				}
 			}
 
@@ -114,7 +117,8 @@ func TestOnlyStatus(t *testing.T) {
 	t.Parallel()
 
 	whole := machineIn(machinev1alpha1.MachinePending, 10)
-	whole.Spec.ProviderID, whole.Status.Conditions = "kubevirt://m", []corev1.NodeCondition{{Type: corev1.NodeReady}}
+	whole.Spec.ProviderID = "kubevirt://m"
+	whole.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}}
 
 	kept, err := onlyStatus(whole)
 	require.NoError(t, err)

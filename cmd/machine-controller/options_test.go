@@ -33,7 +33,8 @@ func TestOptions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			o, flags := newOptions(), pflag.NewFlagSet("machine-controller", pflag.ContinueOnError)
+			o := newOptions()
+			flags := pflag.NewFlagSet("machine-controller", pflag.ContinueOnError)
 			o.addFlags(flags)
 			require.NoError(t, flags.Parse(tc.args))
 

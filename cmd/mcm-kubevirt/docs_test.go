@@ -13,7 +13,9 @@ import (
 func TestServeOptions_FlagsInDocs(t *testing.T) {
 	t.Parallel()
 
-	all, others, own := pflag.NewFlagSet("all", pflag.ContinueOnError), pflag.NewFlagSet("others", pflag.ContinueOnError), pflag.NewFlagSet("own", pflag.ContinueOnError)
+	all := pflag.NewFlagSet("all", pflag.ContinueOnError)
+	others := pflag.NewFlagSet("others", pflag.ContinueOnError)
+	own := pflag.NewFlagSet("own", pflag.ContinueOnError)
 	newServeOptions().addTo(all)
 	driveroptions.New().AddFlags(others)
 	logs.AddFlags(others)

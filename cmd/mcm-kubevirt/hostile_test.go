@@ -62,7 +62,8 @@ func TestHostileAnswers(t *testing.T) { //nolint:tparallel // It logs the figure
 
 				largest = max(largest, memory)
 				if took > slowest {
-					slowest, slow = took, name
+					slowest = took
+					slow = name
 				}
 			})
 		}
@@ -92,7 +93,8 @@ func preflightOf(t *testing.T, answer hostile.Answer) (took time.Duration, memor
 	peak := filepath.Join(t.TempDir(), "peak")
 	program.Env = append(os.Environ(), asProgram+"="+peak, hostile.MemoryLimit)
 	program.Stdin = strings.NewReader(commands.WithSecret(class, commands.KubeconfigOf(server)))
-	program.Stdout, program.Stderr = &out, &out
+	program.Stdout = &out
+	program.Stderr = &out
 
 	began := time.Now()
 	err := program.Run()

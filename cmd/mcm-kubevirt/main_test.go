@@ -129,10 +129,14 @@ func TestRootCommand_Usage(t *testing.T) {
 		"NoMachine":       {reason: "there is no default", args: []string{"diagnose"}, want: "no Machine specified"},
 		"ClusterAlone":    {reason: "the other flag is named", args: []string{"diagnose", "--cluster=c", "m"}, want: "--provider-kubeconfig"},
 		"SeveralClasses": {
-			reason: "the classes are named", args: []string{"render", "-f", commands.Shipped, "--machine", "m"}, want: "--class: example-worker-z1, example-worker-z2",
+			reason: "the classes are named",
+			args:   []string{"render", "-f", commands.Shipped, "--machine", "m"},
+			want:   "--class: example-worker-z1, example-worker-z2",
 		},
 		"OtherClass": {
-			reason: "the classes are named", args: []string{"render", "-f", commands.Shipped, "--machine", "m", "--class", "x"}, want: "example-worker-z1",
+			reason: "the classes are named",
+			args:   []string{"render", "-f", commands.Shipped, "--machine", "m", "--class", "x"},
+			want:   "example-worker-z1",
 		},
 	}
 

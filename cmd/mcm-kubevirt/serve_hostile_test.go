@@ -132,7 +132,8 @@ func startServe(t *testing.T, folder string) (*driverrpc.Client, func()) {
 
 	program := exec.CommandContext(t.Context(), os.Args[0], "serve", "--listen=unix://"+socket, "--metrics-address=127.0.0.1:0")
 	program.Env = append(os.Environ(), asProgram+"="+filepath.Join(folder, "peak"), serveSoft)
-	program.Stdout, program.Stderr = &out, &out
+	program.Stdout = &out
+	program.Stderr = &out
 	hostile.Contain(t, program, serveLimit)
 	require.NoError(t, program.Start())
 
@@ -177,7 +178,9 @@ func callAll(t *testing.T, client *driverrpc.Client, secret *corev1.Secret) {
 
 func classFor() *v1alpha1.MachineClass {
 	return &v1alpha1.MachineClass{
-		ObjectMeta: metav1.ObjectMeta{Name: "c"}, Provider: machineclass.Provider, SecretRef: &corev1.SecretReference{Name: "s"},
+		ObjectMeta: metav1.ObjectMeta{Name: "c"},
+		Provider:   machineclass.Provider,
+		SecretRef:  &corev1.SecretReference{Name: "s"},
 		ProviderSpec: runtime.RawExtension{Raw: []byte(`{"region":"r","zone":"z","memory":{"guest":"1Gi"},
 			"tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"},
 			"rootVolume":{"storage":{"resources":{"requests":{"storage":"1Gi"}}},"source":{"http":{"url":"https://example.com/image"}}}}`)},

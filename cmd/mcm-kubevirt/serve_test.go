@@ -40,7 +40,8 @@ func TestServeOptions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			o, flags := newServeOptions(), pflag.NewFlagSet("serve", pflag.ContinueOnError)
+			o := newServeOptions()
+			flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 			o.addTo(flags)
 			require.NoError(t, flags.Parse(tc.args))
 

@@ -15,7 +15,8 @@ import (
 // onNode returns a machine whose instance has been in a phase on provider node host for that long.
 func onNode(phase kubevirtv1.VirtualMachineInstancePhase, since time.Duration, conditions ...kubevirtv1.VirtualMachineInstanceCondition) *diagnose.Evidence {
 	instance := newInstance(phase, conditions...)
-	instance.CreationTimestamp, instance.Status.NodeName = ago(since), "host"
+	instance.CreationTimestamp = ago(since)
+	instance.Status.NodeName = "host"
 	instance.Status.PhaseTransitionTimestamps = []kubevirtv1.VirtualMachineInstancePhaseTransitionTimestamp{{Phase: phase, PhaseTransitionTimestamp: ago(since)}}
 
 	return &diagnose.Evidence{VirtualMachine: newVM("Starting"), Instance: instance}

@@ -28,10 +28,13 @@ func TestCause_HealthyTimelines(t *testing.T) {
 		cdiv1beta1.ImportScheduled, cdiv1beta1.ImportInProgress, cdiv1beta1.Succeeded,
 	} {
 		for _, status := range []string{"", "Stopped", "Provisioning", "WaitingForVolumeBinding", "Starting", "DataVolumeError"} {
-			e := &diagnose.Evidence{VirtualMachine: newVM(status), DataVolumes: disk(phase,
-				says(cdiv1beta1.DataVolumeBound, corev1.ConditionFalse, "Pending", "PVC disk Pending", long),
-				says(cdiv1beta1.DataVolumeReady, corev1.ConditionFalse, "", "", long),
-				says(cdiv1beta1.DataVolumeRunning, corev1.ConditionFalse, "Pending", "Clone Pending", long))}
+			e := &diagnose.Evidence{
+				VirtualMachine: newVM(status),
+				DataVolumes: disk(phase,
+					says(cdiv1beta1.DataVolumeBound, corev1.ConditionFalse, "Pending", "PVC disk Pending", long),
+					says(cdiv1beta1.DataVolumeReady, corev1.ConditionFalse, "", "", long),
+					says(cdiv1beta1.DataVolumeRunning, corev1.ConditionFalse, "Pending", "Clone Pending", long)),
+			}
 			require.Nil(t, e.Cause(now, grace), "%s, %s", phase, status)
 
 			e.DataVolumes = disk(phase, says(cdiv1beta1.DataVolumeBound, corev1.ConditionFalse, "NotFound", "No PVC found", long),
@@ -42,9 +45,12 @@ func TestCause_HealthyTimelines(t *testing.T) {
 	}
 
 	for _, phase := range []kubevirtv1.VirtualMachineInstancePhase{"", kubevirtv1.Pending, kubevirtv1.Scheduling, kubevirtv1.Running, kubevirtv1.Succeeded} {
-		e := &diagnose.Evidence{VirtualMachine: newVM("Starting"), Instance: newInstance(phase,
-			condition("Ready", "GuestNotRunning", "Guest VM is not reported as running", long),
-			condition("DataVolumesReady", "NotAllDVsReady", "Not all of the VMI's DVs are ready", long))}
+		e := &diagnose.Evidence{
+			VirtualMachine: newVM("Starting"),
+			Instance: newInstance(phase,
+				condition("Ready", "GuestNotRunning", "Guest VM is not reported as running", long),
+				condition("DataVolumesReady", "NotAllDVsReady", "Not all of the VMI's DVs are ready", long)),
+		}
 		require.Nil(t, e.Cause(now, grace), phase)
 	}
 }

@@ -15,7 +15,8 @@ import (
 // evacuated returns a machine that runs on node-a and is marked for its evacuation.
 func evacuated(target *corev1.Pod, migrations ...kubevirtv1.VirtualMachineInstanceMigration) *diagnose.Evidence {
 	e := &diagnose.Evidence{VirtualMachine: newVM("Running"), Instance: newInstance(kubevirtv1.Running), Migrations: migrations}
-	e.Instance.Status.NodeName, e.Instance.Status.EvacuationNodeName = "node-a", "node-a"
+	e.Instance.Status.NodeName = "node-a"
+	e.Instance.Status.EvacuationNodeName = "node-a"
 
 	if target != nil {
 		e.Pods = []corev1.Pod{*target}
@@ -28,12 +29,16 @@ func evacuated(target *corev1.Pod, migrations ...kubevirtv1.VirtualMachineInstan
 func target(reason, message string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "launcher-2", Labels: map[string]string{kubevirtv1.MigrationJobLabel: "uid"},
+			Name:        "launcher-2",
+			Labels:      map[string]string{kubevirtv1.MigrationJobLabel: "uid"},
 			Annotations: map[string]string{kubevirtv1.MigrationJobNameAnnotation: "m-1"},
 		},
-		Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
-			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: ago(time.Minute)},
-		}},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodPending,
+			Conditions: []corev1.PodCondition{
+				{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: ago(time.Minute)},
+			},
+		},
 	}
 }
 

@@ -22,16 +22,20 @@ func boundPod(since metav1.Time) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "launcher"},
 		Spec:       corev1.PodSpec{NodeName: "host"},
-		Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
-			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: since},
-		}},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodPending,
+			Conditions: []corev1.PodCondition{
+				{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: since},
+			},
+		},
 	}
 }
 
 // takenUp returns a launcher pod that its kubelet has taken up.
 func takenUp(phase corev1.PodPhase, conditions ...corev1.PodCondition) *corev1.Pod {
 	pod := boundPod(ago(time.Hour))
-	pod.Status.Phase, pod.Status.StartTime = phase, new(ago(time.Hour))
+	pod.Status.Phase = phase
+	pod.Status.StartTime = new(ago(time.Hour))
 	pod.Status.Conditions = append(pod.Status.Conditions, conditions...)
 
 	return pod
@@ -114,7 +118,8 @@ func TestDeadNode_ReplacedInstance(t *testing.T) {
 
 	e := starting(deleted(takenUp(corev1.PodPending), ago(2*time.Minute)))
 	e.VirtualMachine = crashing(1)
-	e.Instance.Status.Phase, e.Instance.DeletionTimestamp = kubevirtv1.Failed, new(ago(time.Hour))
+	e.Instance.Status.Phase = kubevirtv1.Failed
+	e.Instance.DeletionTimestamp = new(ago(time.Hour))
 
 	require.Equal(t, "NodeDown", e.Cause(now, grace).Err.Reason)
 }
@@ -130,6 +135,9 @@ func TestDeadNode_Event(t *testing.T) {
 // rejectedPod returns a pod that the scheduler has rejected.
 func rejectedPod(reason string) corev1.Pod {
 	return corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: "0/3 nodes are available: 3 Insufficient cpu.",
+		Type:    corev1.PodScheduled,
+		Status:  corev1.ConditionFalse,
+		Reason:  reason,
+		Message: "0/3 nodes are available: 3 Insufficient cpu.",
 	}}}}
 }

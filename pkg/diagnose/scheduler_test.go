@@ -113,6 +113,10 @@ func TestCause_StaleSchedulerMessage(t *testing.T) {
 // copied returns a condition that KubeVirt copied from an instance.
 func copied(since metav1.Time) kubevirtv1.VirtualMachineCondition {
 	return kubevirtv1.VirtualMachineCondition{
-		Type: "PodScheduled", Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available", LastTransitionTime: since,
+		Type:               "PodScheduled",
+		Status:             corev1.ConditionFalse,
+		Reason:             "Unschedulable",
+		Message:            "0/3 nodes are available",
+		LastTransitionTime: since,
 	}
 }

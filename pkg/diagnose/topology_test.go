@@ -60,7 +60,8 @@ func TestPlaceOf(t *testing.T) {
 func TestUnoccupiedRemedy(t *testing.T) {
 	t.Parallel()
 
-	wanted, there := diagnose.Topology{Region: "local", Zone: "zone-q"}, []diagnose.Topology{{"local", "zone-b"}, {"local", "zone-a"}, {"local", "zone-a"}, {"far", "zone-q"}}
+	wanted := diagnose.Topology{Region: "local", Zone: "zone-q"}
+	there := []diagnose.Topology{{"local", "zone-b"}, {"local", "zone-a"}, {"local", "zone-a"}, {"far", "zone-q"}}
 	require.Equal(t, "zone zone-q has no nodes; zones: zone-a, zone-b; correct the zone or add nodes", wanted.UnoccupiedRemedy(there))
 	require.Equal(t, "region moon has no nodes; regions: far, local; correct the region or add nodes", diagnose.Topology{Region: "moon", Zone: "zone-a"}.UnoccupiedRemedy(there))
 	require.Empty(t, wanted.UnoccupiedRemedy(append(there, wanted)), "it has nodes")

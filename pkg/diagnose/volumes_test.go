@@ -30,7 +30,9 @@ func stalled(dv cdiv1beta1.DataVolume, since time.Duration) *diagnose.Evidence {
 func killedImport(message string) *diagnose.Evidence {
 	e := importSays(message)
 	e.Claims = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "disk", Namespace: "ns", UID: "uid"}}, {ObjectMeta: metav1.ObjectMeta{
-		Name: "prime-uid", Namespace: "ns", Annotations: map[string]string{"cdi.kubevirt.io/storage.import.requiresDirectIo": "false"},
+		Name:        "prime-uid",
+		Namespace:   "ns",
+		Annotations: map[string]string{"cdi.kubevirt.io/storage.import.requiresDirectIo": "false"},
 	}}}
 	failed := warning("PersistentVolumeClaim", "ErrImportFailed", message, ago(61*time.Second), ago(time.Second))
 	failed.InvolvedObject.Name = "prime-uid"
@@ -43,8 +45,10 @@ func killedImport(message string) *diagnose.Evidence {
 func leftClaim(since time.Duration) *diagnose.Evidence {
 	e := volumes()
 	e.Claims = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{
-		Name: "disk", Namespace: "ns", DeletionTimestamp: new(ago(since)),
-		Finalizers: []string{"snapshot.storage.kubernetes.io/pvc-as-source-protection"},
+		Name:              "disk",
+		Namespace:         "ns",
+		DeletionTimestamp: new(ago(since)),
+		Finalizers:        []string{"snapshot.storage.kubernetes.io/pvc-as-source-protection"},
 	}}}
 
 	return e
@@ -64,7 +68,8 @@ func TestCause_KilledImport(t *testing.T) {
 	require.Equal(t, "VolumeTooSmall", e.Cause(now, grace).Err.Reason, "no importer was killed")
 
 	e = killedImport("")
-	e.Events, e.DataVolumes[0].Status.Conditions = nil, nil
+	e.Events = nil
+	e.DataVolumes[0].Status.Conditions = nil
 	require.Nil(t, e.Cause(now, grace), "the next importer did not fail")
 }
 
@@ -85,11 +90,13 @@ func TestCause_RepeatedImport(t *testing.T) {
 		"TooSmall":    runs(killedImport(tooSmall)),
 		"NeverKilled": with(runs(killedImport(tooSmall)), func(e *diagnose.Evidence) { e.Claims[1].Annotations = nil }),
 		"Image": with(runs(killedImport(tooSmall)), func(e *diagnose.Evidence) {
-			e.Images, e.DataVolumes = e.DataVolumes, nil
+			e.Images = e.DataVolumes
+			e.DataVolumes = nil
 		}),
 		"Directly": with(runs(killedImport("")), func(e *diagnose.Evidence) {
 			e.Claims[0].Annotations = e.Claims[1].Annotations
-			e.Claims, e.Events[0].InvolvedObject.Name = e.Claims[:1], "disk"
+			e.Claims = e.Claims[:1]
+			e.Events[0].InvolvedObject.Name = "disk"
 		}),
 	} {
 		require.Nil(t, e.Cause(now, grace), name)
@@ -158,7 +165,8 @@ func TestCause_VolumeStalled(t *testing.T) {
 	require.Contains(t, stalled(newVolume("disk", cdiv1beta1.ImportInProgress), 6*time.Minute).Cause(now, grace).Err.Remedy, "kubectl --namespace=ns describe datavolume disk")
 
 	progress := func(e *diagnose.Evidence, percent string) *diagnose.Evidence {
-		e.DataVolumes[0].ManagedFields, e.DataVolumes[0].Status.Progress = nil, cdiv1beta1.DataVolumeProgress(percent)
+		e.DataVolumes[0].ManagedFields = nil
+		e.DataVolumes[0].Status.Progress = cdiv1beta1.DataVolumeProgress(percent)
 
 		return e
 	}

@@ -24,7 +24,8 @@ func TestProcessID(t *testing.T) {
 
 	var received caller.ID
 
-	d, socket := respondWith(nil, true), socketOf(t)
+	d := respondWith(nil, true)
+	socket := socketOf(t)
 	d.remove = func(ctx context.Context) (*driver.DeleteMachineResponse, error) {
 		received = caller.Of(ctx)
 
@@ -39,7 +40,8 @@ func TestProcessID(t *testing.T) {
 		return received
 	}
 
-	before, after := dial(t, socket), dial(t, socket)
+	before := dial(t, socket)
+	after := dial(t, socket)
 	first := call(before)
 	require.Equal(t, first, call(before))
 	require.NotEqual(t, first, call(after))

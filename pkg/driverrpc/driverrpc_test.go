@@ -79,7 +79,10 @@ func socketOf(t *testing.T) string {
 
 func optionsOf(registry prometheus.Registerer) driverrpc.ServerOptions {
 	return driverrpc.ServerOptions{
-		Info: driverrpc.Info{Name: "kubevirt", Version: "v1.2.3"}, Credentials: insecure.NewCredentials(), MaxCalls: 10, Metrics: registry,
+		Info:        driverrpc.Info{Name: "kubevirt", Version: "v1.2.3"},
+		Credentials: insecure.NewCredentials(),
+		MaxCalls:    10,
+		Metrics:     registry,
 	}
 }
 
@@ -141,7 +144,10 @@ func TestClient_Requests(t *testing.T) {
 
 	machine := &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "m", Namespace: "shoot", UID: "u", Labels: map[string]string{"name": "md"},
+			Name:              "m",
+			Namespace:         "shoot",
+			UID:               "u",
+			Labels:            map[string]string{"name": "md"},
 			CreationTimestamp: metav1.NewTime(time.Unix(1700000000, 0).Local()),
 			DeletionTimestamp: &metav1.Time{Time: time.Unix(1700000001, 0).Local()},
 		},

@@ -79,7 +79,8 @@ func TestInFlightLimiter_Reads(t *testing.T) {
 func TestInFlightLimiter_BytesPerClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, large := newInFlightLimiter(), &stats.InPayload{Length: maxRequest}
+		l := newInFlightLimiter()
+		large := &stats.InPayload{Length: maxRequest}
 
 		var waiting []context.Context
 

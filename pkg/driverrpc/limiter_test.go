@@ -33,7 +33,9 @@ func TestLimitConcurrency_ClientShare(t *testing.T) {
 	const maxCalls = 4
 
 	intercept := limitConcurrency(maxCalls)
-	started, finish, finished := make(chan struct{}), make(chan struct{}), make(chan error)
+	started := make(chan struct{})
+	finish := make(chan struct{})
+	finished := make(chan error)
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 

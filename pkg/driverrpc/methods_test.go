@@ -82,7 +82,8 @@ func TestClient_NilResponses(t *testing.T) {
 func TestServer_MalformedRequests(t *testing.T) {
 	t.Parallel()
 
-	d, socket := respondWith(nil, true), socketOf(t)
+	d := respondWith(nil, true)
+	socket := socketOf(t)
 	serve(t, d, socket, optionsOf(prometheus.NewRegistry()))
 
 	connection, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -82,7 +82,8 @@ func TestClient_TooLargeRequests(t *testing.T) {
 	}})
 	create := func(userData int) (*driver.CreateMachineResponse, error) {
 		return client.CreateMachine(t.Context(), &driver.CreateMachineRequest{
-			Machine: &v1alpha1.Machine{}, Secret: &corev1.Secret{Data: map[string][]byte{"userData": make([]byte, userData)}},
+			Machine: &v1alpha1.Machine{},
+			Secret:  &corev1.Secret{Data: map[string][]byte{"userData": make([]byte, userData)}},
 		})
 	}
 
@@ -118,7 +119,8 @@ func TestRecoverPanics(t *testing.T) {
 func TestRetryLost_ServerRestart(t *testing.T) {
 	t.Parallel()
 
-	socket, begun := socketOf(t), make(chan struct{})
+	socket := socketOf(t)
+	begun := make(chan struct{})
 	first := &scripted{create: func(ctx context.Context) (*driver.CreateMachineResponse, error) {
 		close(begun)
 		<-ctx.Done()
@@ -194,7 +196,8 @@ func TestNewServer_MaxCalls(t *testing.T) {
 
 	const most, many = 3, 12
 
-	begun, end := make(chan struct{}, many), make(chan struct{})
+	begun := make(chan struct{}, many)
+	end := make(chan struct{})
 	defer close(end)
 
 	d := &scripted{create: func(context.Context) (*driver.CreateMachineResponse, error) {
@@ -204,7 +207,8 @@ func TestNewServer_MaxCalls(t *testing.T) {
 
 		return &driver.CreateMachineResponse{ProviderID: "p", NodeName: "n"}, nil
 	}}
-	registry, socket := prometheus.NewRegistry(), socketOf(t)
+	registry := prometheus.NewRegistry()
+	socket := socketOf(t)
 	options := optionsOf(registry)
 	options.MaxCalls = most
 	serve(t, d, socket, options)
@@ -260,7 +264,8 @@ func TestServer_Health(t *testing.T) {
 	t.Parallel()
 
 	socket := socketOf(t)
-	begun, end := make(chan struct{}), make(chan struct{})
+	begun := make(chan struct{})
+	end := make(chan struct{})
 	stop := serve(t, &scripted{create: func(context.Context) (*driver.CreateMachineResponse, error) {
 		close(begun)
 		<-end
@@ -278,7 +283,8 @@ func TestServer_Health(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, resp.GetStatus())
 
-	c, finished := dial(t, socket), make(chan outcome)
+	c := dial(t, socket)
+	finished := make(chan outcome)
 
 	go func() { finished <- methods(c)["CreateMachine"](t.Context()) }()
 

@@ -107,7 +107,8 @@ func TestClient_Responses(t *testing.T) {
 					continue // machine-controller-manager reads its response.
 				}
 
-				want, got := call(t.Context()), methods(remote)[method](t.Context())
+				want := call(t.Context())
+				got := methods(remote)[method](t.Context())
 				require.Equal(t, want, got, "%s, %d, %v", method, i, err)
 			}
 		}

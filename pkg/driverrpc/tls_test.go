@@ -81,7 +81,8 @@ func callTLS(t *testing.T, endpoint string, files driverrpc.Files, serverName st
 func TestServerCredentials_MutualTLS(t *testing.T) {
 	t.Parallel()
 
-	ours, theirs := certificates.NewAuthority(t), certificates.NewAuthority(t)
+	ours := certificates.NewAuthority(t)
+	theirs := certificates.NewAuthority(t)
 	endpoint := serveTLS(t, ours.Issue(t, t.TempDir(), certificates.Server("driver.example.com")), "shoot-a", "shoot-b.example.com", "spiffe://example.com/shoot-c")
 
 	spiffe, err := url.Parse("spiffe://example.com/shoot-c")
@@ -141,8 +142,10 @@ func TestServerCredentials_MutualTLS(t *testing.T) {
 func TestReloading_RotatedCertificates(t *testing.T) {
 	t.Parallel()
 
-	before, after := certificates.NewAuthority(t), certificates.NewAuthority(t)
-	serverFolder, clientFolder := t.TempDir(), t.TempDir()
+	before := certificates.NewAuthority(t)
+	after := certificates.NewAuthority(t)
+	serverFolder := t.TempDir()
+	clientFolder := t.TempDir()
 	endpoint := serveTLS(t, before.Issue(t, serverFolder, certificates.Server("driver.example.com")), "shoot-a")
 	old := before.Issue(t, t.TempDir(), certificates.Client("shoot-a"))
 	files := before.Issue(t, clientFolder, certificates.Client("shoot-a"))

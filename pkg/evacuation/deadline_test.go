@@ -15,7 +15,8 @@ import (
 // since sets the phase and the age of a Machine.
 func since(ago time.Duration, phase v1alpha1.MachinePhase) func(*v1alpha1.Machine) {
 	return func(m *v1alpha1.Machine) {
-		m.CreationTimestamp, m.Status.CurrentStatus.Phase = metav1.NewTime(start.Add(-ago)), phase
+		m.CreationTimestamp = metav1.NewTime(start.Add(-ago))
+		m.Status.CurrentStatus.Phase = phase
 	}
 }
 
@@ -45,12 +46,14 @@ func TestPlan_Deadline(t *testing.T) {
 		want   []string
 	}{
 		"LongQueue": {
-			reason: "the last replacement is young", in: running(3).with("c", since(59*minute, v1alpha1.MachinePending)).evacuate("a", 2*time.Hour),
-			want: []string{"a Wait 1 of 2 other Machines"},
+			reason: "the last replacement is young",
+			in:     running(3).with("c", since(59*minute, v1alpha1.MachinePending)).evacuate("a", 2*time.Hour),
+			want:   []string{"a Wait 1 of 2 other Machines"},
 		},
 		"QueueStalled": {
-			reason: "the last replacement does not become Running", in: running(3).with("c", since(61*minute, v1alpha1.MachinePending)).evacuate("a", 2*time.Hour),
-			want: []string{"a Replace waited longer than 1h"},
+			reason: "the last replacement does not become Running",
+			in:     running(3).with("c", since(61*minute, v1alpha1.MachinePending)).evacuate("a", 2*time.Hour),
+			want:   []string{"a Replace waited longer than 1h"},
 		},
 		"RecentReplacement": {
 			reason: "the deadline restarts with the last replacement",
@@ -58,19 +61,23 @@ func TestPlan_Deadline(t *testing.T) {
 			want:   []string{"a Wait 1 of 2 other Machines"},
 		},
 		"RecentDeletion": {
-			reason: "a scale-down is a change too", in: running(4).with("a", preserve).with("c", deleted(59*minute)).evacuate("a", 2*time.Hour),
-			want: []string{"a Wait preserved"},
+			reason: "a scale-down is a change too",
+			in:     running(4).with("a", preserve).with("c", deleted(59*minute)).evacuate("a", 2*time.Hour),
+			want:   []string{"a Wait preserved"},
 		},
 		"FailingPoolOverdue": {
-			reason: "one deadline for each of three replicas and for a missing machine has passed", in: running(3).with("c", since(minute, v1alpha1.MachinePending)).evacuate("a", 241*minute),
-			want: []string{"a Replace waited longer"},
+			reason: "one deadline for each of three replicas and for a missing machine has passed",
+			in:     running(3).with("c", since(minute, v1alpha1.MachinePending)).evacuate("a", 241*minute),
+			want:   []string{"a Replace waited longer"},
 		},
 		"FailingPool": {
-			reason: "they have not passed", in: running(3).with("c", since(minute, v1alpha1.MachinePending)).evacuate("a", 239*minute),
-			want: []string{"a Wait 1 of 2 other Machines"},
+			reason: "they have not passed",
+			in:     running(3).with("c", since(minute, v1alpha1.MachinePending)).evacuate("a", 239*minute),
+			want:   []string{"a Wait 1 of 2 other Machines"},
 		},
 		"ScaledToZero": {
-			reason: "the wait is never shorter than one deadline", in: func() situation {
+			reason: "the wait is never shorter than one deadline",
+			in: func() situation {
 				s := running(4).with("a", preserve).with("b", since(minute, v1alpha1.MachineRunning)).evacuate("a", 59*minute)
 				s.desired = 0
 
@@ -79,20 +86,24 @@ func TestPlan_Deadline(t *testing.T) {
 			want: []string{"a Wait preserved"},
 		},
 		"LongDrainTimeout": {
-			reason: "its own drain timeout extends the deadline", in: running(3).with("a", drainable(3*time.Hour, preserve)).evacuate("a", 209*minute),
-			want: []string{"a Wait preserved"},
+			reason: "its own drain timeout extends the deadline",
+			in:     running(3).with("a", drainable(3*time.Hour, preserve)).evacuate("a", 209*minute),
+			want:   []string{"a Wait preserved"},
 		},
 		"InPlace": {
-			reason: "the update has just begun", in: running(3).with("a", updating(59*minute, v1alpha1.MachineInPlaceUpdating)).evacuate("a", 2*time.Hour),
-			want: []string{"a Wait updated in place"},
+			reason: "the update has just begun",
+			in:     running(3).with("a", updating(59*minute, v1alpha1.MachineInPlaceUpdating)).evacuate("a", 2*time.Hour),
+			want:   []string{"a Wait updated in place"},
 		},
 		"InPlaceSelected": {
-			reason: "its drain has just begun", in: running(3).with("a", selected(59*minute)).evacuate("a", 2*time.Hour, migratable),
-			want: []string{"a Wait updated in place"},
+			reason: "its drain has just begun",
+			in:     running(3).with("a", selected(59*minute)).evacuate("a", 2*time.Hour, migratable),
+			want:   []string{"a Wait updated in place"},
 		},
 		"InPlaceTooLong": {
-			reason: "the admin's drain wins", in: running(3).with("a", updating(61*minute, v1alpha1.MachineInPlaceUpdateFailed)).evacuate("a", 2*time.Hour),
-			want: []string{"a Replace waited longer"},
+			reason: "the admin's drain wins",
+			in:     running(3).with("a", updating(61*minute, v1alpha1.MachineInPlaceUpdateFailed)).evacuate("a", 2*time.Hour),
+			want:   []string{"a Replace waited longer"},
 		},
 	}
 
@@ -116,16 +127,19 @@ func TestWaitingSince(t *testing.T) {
 		want   map[string]time.Duration
 	}{
 		"Stalled": {
-			reason: "no progress since the eviction request", in: running(3).with("a", preserve).evacuate("a", 50*minute),
-			want: map[string]time.Duration{"a": 50 * minute},
+			reason: "no progress since the eviction request",
+			in:     running(3).with("a", preserve).evacuate("a", 50*minute),
+			want:   map[string]time.Duration{"a": 50 * minute},
 		},
 		"Replaced": {
-			reason: "another one began to be replaced", in: running(3).with("b", deleted(5*minute)).evacuate("a", 50*minute),
-			want: map[string]time.Duration{"a": 5 * minute},
+			reason: "another one began to be replaced",
+			in:     running(3).with("b", deleted(5*minute)).evacuate("a", 50*minute),
+			want:   map[string]time.Duration{"a": 5 * minute},
 		},
 		"Migrating": {
-			reason: "another one is live-migrated", in: running(3).evacuate("a", 50*minute, migration(spi.MigrationRunning, 2*minute)).evacuate("b", 49*minute),
-			want: map[string]time.Duration{"b": 2 * minute},
+			reason: "another one is live-migrated",
+			in:     running(3).evacuate("a", 50*minute, migration(spi.MigrationRunning, 2*minute)).evacuate("b", 49*minute),
+			want:   map[string]time.Duration{"b": 2 * minute},
 		},
 		"Replace":  {reason: "it does not wait", in: running(3).evacuate("a", 50*minute)},
 		"Orphaned": {reason: "no Machine waits", in: running(3).evacuate("x", 50*minute)},

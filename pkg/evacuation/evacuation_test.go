@@ -192,7 +192,8 @@ func TestEvacuate_RejectedMigrations(t *testing.T) {
 	r.see("z1", "a/1")
 	r.requireWatches(t, "a/1")
 
-	m, n := spi.Evacuation{Machine: "m", UID: "1", Node: "host", Migratable: true}, spi.Evacuation{Machine: "n", UID: "2", Node: "host", Migratable: true}
+	m := spi.Evacuation{Machine: "m", UID: "1", Node: "host", Migratable: true}
+	n := spi.Evacuation{Machine: "n", UID: "2", Node: "host", Migratable: true}
 	r.set(spi.ErrForbidden, m, n)
 	r.await(t, "m Warning EvacuationFailed: Failed to evacuate machine from provider node host: permission denied")
 	r.await(t, "n Warning EvacuationFailed: Failed to evacuate machine from provider node host: permission denied")
@@ -317,7 +318,13 @@ func TestLongestWaitMetric(t *testing.T) {
 
 	now := r.clock.Now()
 	migrating := spi.Evacuation{
-		Machine: "m", UID: "1", Node: "host", RequestedAt: now.Add(-time.Hour), Migratable: true, Migration: spi.MigrationRunning, MigrationSince: now,
+		Machine:        "m",
+		UID:            "1",
+		Node:           "host",
+		RequestedAt:    now.Add(-time.Hour),
+		Migratable:     true,
+		Migration:      spi.MigrationRunning,
+		MigrationSince: now,
 	}
 	waiting := spi.Evacuation{Machine: "n", UID: "2", Node: "host", RequestedAt: now.Add(-time.Hour), Migratable: true}
 

@@ -22,7 +22,9 @@ func TestIsFrozen(t *testing.T) {
 		"Thawed": {reason: "it does again", have: conditions{{Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionFalse}}},
 		"Other":  {reason: "a failed replica does not stop it", have: conditions{{Type: v1alpha1.MachineSetReplicaFailure, Status: v1alpha1.ConditionTrue}}},
 		"Second": {
-			reason: "there may be several conditions", want: true, have: conditions{
+			reason: "there may be several conditions",
+			want:   true,
+			have: conditions{
 				{Type: v1alpha1.MachineSetReplicaFailure, Status: v1alpha1.ConditionFalse}, {Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue},
 			},
 		},

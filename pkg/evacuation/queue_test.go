@@ -39,7 +39,8 @@ func (q *migrationQueue) advance(now time.Time) {
 			continue
 		}
 
-		q.ended[name], q.progress = now, now
+		q.ended[name] = now
+		q.progress = now
 	}
 
 	for _, name := range q.machines {
@@ -48,7 +49,8 @@ func (q *migrationQueue) advance(now time.Time) {
 			continue
 		}
 
-		q.started[name], q.progress = now, now
+		q.started[name] = now
+		q.progress = now
 		running++
 	}
 }
@@ -65,11 +67,13 @@ func (q *migrationQueue) evacuations() []spi.Evacuation {
 		e := spi.Evacuation{Machine: name, Node: "host", RequestedAt: start, Migratable: true, MigrationProgressAt: q.progress}
 
 		if created, ok := q.created[name]; ok {
-			e.Migration, e.MigrationSince = spi.MigrationPending, created
+			e.Migration = spi.MigrationPending
+			e.MigrationSince = created
 		}
 
 		if startedAt, ok := q.started[name]; ok {
-			e.Migration, e.MigrationSince = spi.MigrationRunning, startedAt
+			e.Migration = spi.MigrationRunning
+			e.MigrationSince = startedAt
 		}
 
 		list = append(list, e)
@@ -80,8 +84,11 @@ func (q *migrationQueue) evacuations() []spi.Evacuation {
 
 func newMigrationQueue(machines, parallel int) (*migrationQueue, *fleet) {
 	q := &migrationQueue{
-		parallel: parallel, latency: 3 * time.Minute,
-		created: map[string]time.Time{}, started: map[string]time.Time{}, ended: map[string]time.Time{},
+		parallel: parallel,
+		latency:  3 * time.Minute,
+		created:  map[string]time.Time{},
+		started:  map[string]time.Time{},
+		ended:    map[string]time.Time{},
 	}
 	in := situation{desired: int32(machines)}
 

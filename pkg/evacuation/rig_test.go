@@ -87,7 +87,8 @@ func (p *provider) set(err error, list ...spi.Evacuation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	p.list, p.err = list, err
+	p.list = list
+	p.err = err
 
 	for _, w := range p.watches {
 		go w.changed()
@@ -204,7 +205,9 @@ func newRig(t *testing.T, machines ...string) *rig {
 	for _, name := range machines {
 		objects = append(objects, &v1alpha1.Machine{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: name, Namespace: "shoot", UID: types.UID(name),
+				Name:            name,
+				Namespace:       "shoot",
+				UID:             types.UID(name),
 				OwnerReferences: []metav1.OwnerReference{{Kind: "MachineSet", Name: "pool", UID: "pool", Controller: ptr.To(true)}},
 			},
 			Status: v1alpha1.MachineStatus{CurrentStatus: v1alpha1.CurrentStatus{Phase: v1alpha1.MachineRunning}},
@@ -213,9 +216,14 @@ func newRig(t *testing.T, machines ...string) *rig {
 
 	r := &rig{provider: &provider{}, machines: fake.NewSimpleClientset(objects...), clock: testingclock.NewFakePassiveClock(time.Now())}
 	r.Controller = evacuation.New(evacuation.Options{
-		Evacuator: r.provider, Machines: r.machines.MachineV1alpha1(), Namespace: "shoot", Events: r, Clock: r.clock,
-		Limits: evacuation.Limits{MaxPerDeployment: 1, Deadline: time.Hour, MigrationTimeout: time.Hour},
-		Period: pollInterval, ClassRetention: 100 * time.Hour,
+		Evacuator:      r.provider,
+		Machines:       r.machines.MachineV1alpha1(),
+		Namespace:      "shoot",
+		Events:         r,
+		Clock:          r.clock,
+		Limits:         evacuation.Limits{MaxPerDeployment: 1, Deadline: time.Hour, MigrationTimeout: time.Hour},
+		Period:         pollInterval,
+		ClassRetention: 100 * time.Hour,
 	})
 
 	var run sync.WaitGroup

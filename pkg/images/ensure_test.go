@@ -25,9 +25,11 @@ func TestObserve_ReplacesOnlyOwnImages(t *testing.T) {
 	image := func(change func(*cdiv1beta1.DataVolume)) *cdiv1beta1.DataVolume {
 		dv := &cdiv1beta1.DataVolume{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: "golden-1", Namespace: "ns", CreationTimestamp: metav1.NewTime(began),
-				Labels:      map[string]string{v1alpha1.TagCluster: "c", v1alpha1.LabelGoldenImage: "golden-1"},
-				Annotations: map[string]string{v1alpha1.AnnotationGoldenImageKey: "key"},
+				Name:              "golden-1",
+				Namespace:         "ns",
+				CreationTimestamp: metav1.NewTime(began),
+				Labels:            map[string]string{v1alpha1.TagCluster: "c", v1alpha1.LabelGoldenImage: "golden-1"},
+				Annotations:       map[string]string{v1alpha1.AnnotationGoldenImageKey: "key"},
 			},
 			Status: cdiv1beta1.DataVolumeStatus{Phase: cdiv1beta1.Failed},
 		}
@@ -45,14 +47,18 @@ func TestObserve_ReplacesOnlyOwnImages(t *testing.T) {
 	}{
 		"Own": {reason: "it failed long ago", have: own, want: []string{"delete golden image ns/golden-1"}},
 		"Unlabelled": {
-			reason: "it is another object", have: image(func(dv *cdiv1beta1.DataVolume) { dv.Labels = nil }), foreign: "label " + v1alpha1.TagCluster,
+			reason:  "it is another object",
+			have:    image(func(dv *cdiv1beta1.DataVolume) { dv.Labels = nil }),
+			foreign: "label " + v1alpha1.TagCluster,
 		},
 		"OtherShoot": {
-			reason: "another shoot's", have: image(func(dv *cdiv1beta1.DataVolume) { dv.Labels[v1alpha1.TagCluster] = "other" }),
+			reason:  "another shoot's",
+			have:    image(func(dv *cdiv1beta1.DataVolume) { dv.Labels[v1alpha1.TagCluster] = "other" }),
 			foreign: "label " + v1alpha1.TagCluster,
 		},
 		"OtherContent": {
-			reason: "the name is only a hash", have: image(func(dv *cdiv1beta1.DataVolume) { dv.Annotations[v1alpha1.AnnotationGoldenImageKey] = "other" }),
+			reason:  "the name is only a hash",
+			have:    image(func(dv *cdiv1beta1.DataVolume) { dv.Annotations[v1alpha1.AnnotationGoldenImageKey] = "other" }),
 			foreign: "annotation " + v1alpha1.AnnotationGoldenImageKey,
 		},
 		"Planted": {
@@ -105,7 +111,9 @@ func TestAdopt_Foreign(t *testing.T) {
 	t.Parallel()
 
 	want := &cdiv1beta1.DataVolume{ObjectMeta: metav1.ObjectMeta{
-		Name: "golden-1", Namespace: "ns", Annotations: map[string]string{v1alpha1.AnnotationGoldenImageKey: "key"},
+		Name:        "golden-1",
+		Namespace:   "ns",
+		Annotations: map[string]string{v1alpha1.AnnotationGoldenImageKey: "key"},
 	}}
 	have := want.DeepCopy()
 	have.Annotations = nil

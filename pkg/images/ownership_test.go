@@ -33,11 +33,14 @@ func TestOwnImage(t *testing.T) {
 	const url = "https://images.example.com/os.qcow2"
 
 	withStorage := &cdiv1beta1.DataVolume{Spec: cdiv1beta1.DataVolumeSpec{
-		Source: httpSource(url), Storage: &cdiv1beta1.StorageSpec{StorageClassName: ptr.To("fast"), Resources: storageOf("10Gi")},
+		Source:  httpSource(url),
+		Storage: &cdiv1beta1.StorageSpec{StorageClassName: ptr.To("fast"), Resources: storageOf("10Gi")},
 	}}
 	withPVC := &cdiv1beta1.DataVolume{Spec: cdiv1beta1.DataVolumeSpec{
-		Source: httpSource(url), PVC: &corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, Resources: storageOf("10Gi"),
+		Source: httpSource(url),
+		PVC: &corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   storageOf("10Gi"),
 		},
 	}}
 
@@ -54,90 +57,127 @@ func TestOwnImage(t *testing.T) {
 		"SamePVC":  {reason: "CDI stores what it was sent", want: withPVC, change: func(*cdiv1beta1.DataVolume) {}},
 		"SizeForm": {reason: "a quantity has many forms", want: withPVC, change: func(dv *cdiv1beta1.DataVolume) { dv.Spec.PVC.Resources = storageOf("10240Mi") }},
 		"Defaulted": {
-			reason: "the wanted image leaves these to the cluster", want: withStorage, change: func(dv *cdiv1beta1.DataVolume) {
-				dv.Spec.ContentType, dv.Spec.Preallocation, dv.Spec.PriorityClassName = cdiv1beta1.DataVolumeKubeVirt, ptr.To(true), "low"
+			reason: "the wanted image leaves these to the cluster",
+			want:   withStorage,
+			change: func(dv *cdiv1beta1.DataVolume) {
+				dv.Spec.ContentType = cdiv1beta1.DataVolumeKubeVirt
+				dv.Spec.Preallocation = ptr.To(true)
+				dv.Spec.PriorityClassName = "low"
 				dv.Spec.Storage.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 				dv.Spec.Storage.VolumeMode = ptr.To(corev1.PersistentVolumeBlock)
 				dv.Annotations = map[string]string{"cdi.kubevirt.io/storage.usePopulator": "true"}
 			},
 		},
 		"DefaultedPVC": {
-			reason: "the wanted image leaves these to the cluster", want: withPVC, change: func(dv *cdiv1beta1.DataVolume) {
-				dv.Spec.PVC.StorageClassName, dv.Spec.PVC.VolumeMode = ptr.To("standard"), ptr.To(corev1.PersistentVolumeFilesystem)
+			reason: "the wanted image leaves these to the cluster",
+			want:   withPVC,
+			change: func(dv *cdiv1beta1.DataVolume) {
+				dv.Spec.PVC.StorageClassName = ptr.To("standard")
+				dv.Spec.PVC.VolumeMode = ptr.To(corev1.PersistentVolumeFilesystem)
 			},
 		},
 		"OlderThanTheTag": {reason: "the Shoot is the same", want: ofShoot, change: func(dv *cdiv1beta1.DataVolume) { dv.Labels = nil }},
 		"OtherShoot": {
-			reason: "a Shoot of another landscape with the same technical ID", want: ofShoot, names: []string{"label " + v1alpha1.TagShootUID},
+			reason: "a Shoot of another landscape with the same technical ID",
+			want:   ofShoot,
+			names:  []string{"label " + v1alpha1.TagShootUID},
 			change: func(dv *cdiv1beta1.DataVolume) { dv.Labels[v1alpha1.TagShootUID] = "2" },
 		},
 		"Source": {
-			reason: "another operating system", want: withStorage, names: []string{"spec.source.http.url"},
+			reason: "another operating system",
+			want:   withStorage,
+			names:  []string{"spec.source.http.url"},
 			change: func(dv *cdiv1beta1.DataVolume) { dv.Spec.Source = httpSource("https://evil.example.com/os.qcow2") },
 		},
 		"KindOfSource": {
-			reason: "another operating system", want: withStorage, names: []string{"spec.source.blank", "spec.source.http"},
+			reason: "another operating system",
+			want:   withStorage,
+			names:  []string{"spec.source.blank", "spec.source.http"},
 			change: func(dv *cdiv1beta1.DataVolume) {
 				dv.Spec.Source = &cdiv1beta1.DataVolumeSource{Blank: &cdiv1beta1.DataVolumeBlankImage{}}
 			},
 		},
 		"TrustOfSource": {
-			reason: "a certificate authority that the class does not name", want: withPVC, names: []string{"spec.source.http.certConfigMap"},
+			reason: "a certificate authority that the class does not name",
+			want:   withPVC,
+			names:  []string{"spec.source.http.certConfigMap"},
 			change: func(dv *cdiv1beta1.DataVolume) { dv.Spec.Source.HTTP.CertConfigMap = "ca" },
 		},
 		"StorageClass": {
-			reason: "the machines of the class pay for another one", want: withStorage, names: []string{"spec.storage.storageClassName"},
+			reason: "the machines of the class pay for another one",
+			want:   withStorage,
+			names:  []string{"spec.storage.storageClassName"},
 			change: func(dv *cdiv1beta1.DataVolume) { dv.Spec.Storage.StorageClassName = ptr.To("slow") },
 		},
 		"NoStorageClass": {
-			reason: "the cluster's default is another one", want: withStorage, names: []string{"spec.storage.storageClassName"},
+			reason: "the cluster's default is another one",
+			want:   withStorage,
+			names:  []string{"spec.storage.storageClassName"},
 			change: func(dv *cdiv1beta1.DataVolume) { dv.Spec.Storage.StorageClassName = nil },
 		},
 		"Size": {
-			reason: "clones could not shrink it", want: withStorage, names: []string{"spec.storage.resources.requests.storage"},
+			reason: "clones could not shrink it",
+			want:   withStorage,
+			names:  []string{"spec.storage.resources.requests.storage"},
 			change: func(dv *cdiv1beta1.DataVolume) { dv.Spec.Storage.Resources = storageOf("20Gi") },
 		},
 		"AccessMode": {
-			reason: "it is in the key", want: withPVC, names: []string{"spec.pvc.accessModes"},
+			reason: "it is in the key",
+			want:   withPVC,
+			names:  []string{"spec.pvc.accessModes"},
 			change: func(dv *cdiv1beta1.DataVolume) { dv.Spec.PVC.AccessModes[0] = corev1.ReadWriteMany },
 		},
 		"FormOfClaim": {
-			reason: "a profile decides instead of the class", want: withPVC, names: []string{"spec.pvc", "spec.storage"},
+			reason: "a profile decides instead of the class",
+			want:   withPVC,
+			names:  []string{"spec.pvc", "spec.storage"},
 			change: func(dv *cdiv1beta1.DataVolume) {
-				dv.Spec.PVC, dv.Spec.Storage = nil, &cdiv1beta1.StorageSpec{Resources: storageOf("10Gi")}
+				dv.Spec.PVC = nil
+				dv.Spec.Storage = &cdiv1beta1.StorageSpec{Resources: storageOf("10Gi")}
 			},
 		},
 		"ContentType": {
-			reason: "an archive is no disk", want: withStorage, names: []string{"spec.contentType"},
+			reason: "an archive is no disk",
+			want:   withStorage,
+			names:  []string{"spec.contentType"},
 			change: func(dv *cdiv1beta1.DataVolume) { dv.Spec.ContentType = cdiv1beta1.DataVolumeArchive },
 		},
 		"LeftOverClaim": {
-			reason: "CDI takes what the claim had before", want: withStorage, names: []string{"annotation cdi.kubevirt.io/allowClaimAdoption"},
+			reason: "CDI takes what the claim had before",
+			want:   withStorage,
+			names:  []string{"annotation cdi.kubevirt.io/allowClaimAdoption"},
 			change: func(dv *cdiv1beta1.DataVolume) {
 				dv.Annotations = map[string]string{"cdi.kubevirt.io/allowClaimAdoption": "true"}
 			},
 		},
 		"Uploaded": {
-			reason: "CDI accepts an upload", want: withStorage, names: []string{"annotation cdi.kubevirt.io/storage.upload.target"},
+			reason: "CDI accepts an upload",
+			want:   withStorage,
+			names:  []string{"annotation cdi.kubevirt.io/storage.upload.target"},
 			change: func(dv *cdiv1beta1.DataVolume) {
 				dv.Annotations = map[string]string{"cdi.kubevirt.io/storage.upload.target": ""}
 			},
 		},
 		"NeverImported": {
-			reason: "CDI believes an import that never ran", want: withStorage, names: []string{"annotation cdi.kubevirt.io/storage.pod.phase"},
+			reason: "CDI believes an import that never ran",
+			want:   withStorage,
+			names:  []string{"annotation cdi.kubevirt.io/storage.pod.phase"},
 			change: func(dv *cdiv1beta1.DataVolume) {
 				dv.Annotations = map[string]string{"cdi.kubevirt.io/storage.pod.phase": "Succeeded"}
 			},
 		},
 		"TrustOfImport": {
-			reason: "CDI imports with the certificate authority of the annotation", want: withStorage,
-			names: []string{"annotation cdi.kubevirt.io/storage.import.certConfigMap"},
+			reason: "CDI imports with the certificate authority of the annotation",
+			want:   withStorage,
+			names:  []string{"annotation cdi.kubevirt.io/storage.import.certConfigMap"},
 			change: func(dv *cdiv1beta1.DataVolume) {
 				dv.Annotations = map[string]string{"cdi.kubevirt.io/storage.import.certConfigMap": "ca"}
 			},
 		},
 		"PrePopulated": {
-			reason: "CDI has taken what the claim had before", want: withStorage, names: []string{"annotation cdi.kubevirt.io/storage.prePopulated"},
+			reason: "CDI has taken what the claim had before",
+			want:   withStorage,
+			names:  []string{"annotation cdi.kubevirt.io/storage.prePopulated"},
 			change: func(dv *cdiv1beta1.DataVolume) {
 				dv.Annotations = map[string]string{"cdi.kubevirt.io/storage.prePopulated": "golden-1"}
 			},

@@ -20,7 +20,8 @@ func TestTryLock(t *testing.T) {
 	t.Parallel()
 
 	i := newStates()
-	first, second := i.share(one), i.share(one)
+	first := i.share(one)
+	second := i.share(one)
 
 	_, ok := i.tryLock(one)
 	require.False(t, ok, "two machines are being made of it")
@@ -74,9 +75,14 @@ func TestMetrics(t *testing.T) {
 	image := func(phase cdiv1beta1.DataVolumePhase) *cdiv1beta1.DataVolume {
 		return &cdiv1beta1.DataVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "golden-1", CreationTimestamp: metav1.NewTime(began)},
-			Status: cdiv1beta1.DataVolumeStatus{Phase: phase, Conditions: []cdiv1beta1.DataVolumeCondition{{
-				Type: cdiv1beta1.DataVolumeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(began.Add(3 * time.Second)),
-			}}},
+			Status: cdiv1beta1.DataVolumeStatus{
+				Phase: phase,
+				Conditions: []cdiv1beta1.DataVolumeCondition{{
+					Type:               cdiv1beta1.DataVolumeReady,
+					Status:             corev1.ConditionTrue,
+					LastTransitionTime: metav1.NewTime(began.Add(3 * time.Second)),
+				}},
+			},
 		}
 	}
 

@@ -78,9 +78,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	list, kind, next := path.Base(r.URL.Path), `"DataVolumeList","apiVersion":"cdi.kubevirt.io/v1beta1"`, ""
+	list := path.Base(r.URL.Path)
+	kind := `"DataVolumeList","apiVersion":"cdi.kubevirt.io/v1beta1"`
+	next := ""
 	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
-		list, kind = "metadata of "+list, `"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1"`
+		list = "metadata of " + list
+		kind = `"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1"`
 	}
 
 	if list == s.endless {
@@ -106,7 +109,8 @@ func clientsOf(t *testing.T, server *httptest.Server) *providerapi.Clients {
 		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u", Namespace: "ns"}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: "t"}},
 		Clusters: map[string]*clientcmdapi.Cluster{"c": {
-			Server: server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			Server:                   server.URL,
+			CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 		}},
 	})
 	require.NoError(t, err)
@@ -131,7 +135,8 @@ func TestSweep_EndlessList(t *testing.T) {
 		t.Run(endless, func(t *testing.T) {
 			t.Parallel()
 
-			s, m := newServer(), NewManager(clocktesting.NewFakePassiveClock(time.Now()), period)
+			s := newServer()
+			m := NewManager(clocktesting.NewFakePassiveClock(time.Now()), period)
 			s.endless = endless
 			m.RegisterClass(class("k", imageName, true))
 			m.MachineDeleted(t.Context(), s.clients(t), class("k", imageName, true))
@@ -156,7 +161,8 @@ func TestMachineDeleted_OtherShoot(t *testing.T) {
 		t.Run(uid, func(t *testing.T) {
 			t.Parallel()
 
-			s, m := newServer(), NewManager(clocktesting.NewFakePassiveClock(time.Now()), period)
+			s := newServer()
+			m := NewManager(clocktesting.NewFakePassiveClock(time.Now()), period)
 			s.items["metadata of datavolumes"] = strings.Replace(candidateItem, `"labels":{`, `"labels":{"`+v1alpha1.TagShootUID+`":"own",`, 1)
 
 			of := class("k", imageName, true)
@@ -189,7 +195,8 @@ func TestSweep_ImagesInUse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			s, m := newServer(), NewManager(clocktesting.NewFakePassiveClock(time.Now()), period)
+			s := newServer()
+			m := NewManager(clocktesting.NewFakePassiveClock(time.Now()), period)
 			s.items[tc.list] = tc.item
 			m.RegisterClass(class("k", imageName, true))
 			m.MachinesListed(t.Context(), s.clients(t), class("k", imageName, true))
@@ -203,7 +210,8 @@ func TestDeleteImage_Conflict(t *testing.T) {
 	t.Parallel()
 
 	for conflicts, deleted := range map[int32]int32{1: 1, 100: 0} {
-		s, m := newServer(), NewManager(clocktesting.NewFakePassiveClock(time.Now()), period)
+		s := newServer()
+		m := NewManager(clocktesting.NewFakePassiveClock(time.Now()), period)
 		s.conflicts.Store(conflicts)
 		m.RegisterClass(class("k", imageName, true))
 		m.MachineDeleted(t.Context(), s.clients(t), class("k", imageName, true))
@@ -215,7 +223,8 @@ func TestDeleteImage_Conflict(t *testing.T) {
 func TestSweep_HeldImage(t *testing.T) {
 	t.Parallel()
 
-	s, m := newServer(), NewManager(clocktesting.NewFakePassiveClock(time.Now()), period)
+	s := newServer()
+	m := NewManager(clocktesting.NewFakePassiveClock(time.Now()), period)
 	clients := s.clients(t)
 
 	m.RegisterClass(class("k", imageName, true))
@@ -234,8 +243,11 @@ func TestSweep_HeldImage(t *testing.T) {
 func TestSweep_UnknownImages(t *testing.T) {
 	t.Parallel()
 
-	s, clock := newServer(), clocktesting.NewFakePassiveClock(time.Now())
-	clients, m, other := s.clients(t), NewManager(clock, period), class("other", "golden-other", false)
+	s := newServer()
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	clients := s.clients(t)
+	m := NewManager(clock, period)
+	other := class("other", "golden-other", false)
 
 	list := func(after time.Duration) int32 {
 		clock.SetTime(clock.Now().Add(after))
@@ -260,9 +272,12 @@ func TestMachinesListed_ImageImportedAhead(t *testing.T) {
 	t.Parallel()
 
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	s, clock := newServer(), clocktesting.NewFakePassiveClock(began)
+	s := newServer()
+	clock := clocktesting.NewFakePassiveClock(began)
 	s.items["metadata of datavolumes"] = strings.Replace(candidateItem, `"uid"`, `"creationTimestamp":"`+began.Add(2*period).Format(time.RFC3339)+`","uid"`, 1)
-	clients, m, other := s.clients(t), NewManager(clock, period), class("other", "golden-other", false)
+	clients := s.clients(t)
+	m := NewManager(clock, period)
+	other := class("other", "golden-other", false)
 
 	list := func(class Class) int32 {
 		m.RegisterClass(class)

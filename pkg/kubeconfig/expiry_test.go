@@ -33,17 +33,21 @@ func TestExpiries(t *testing.T) {
 		want   []kubeconfig.Expiry
 	}{
 		"Token": {
-			reason: "both claims are set", user: "token: " + tokenWith(`{"iat":1900000000,"exp":2000000000}`),
-			want: []kubeconfig.Expiry{{Kind: "token", Begin: time.Unix(1_900_000_000, 0), End: end}},
+			reason: "both claims are set",
+			user:   "token: " + tokenWith(`{"iat":1900000000,"exp":2000000000}`),
+			want:   []kubeconfig.Expiry{{Kind: "token", Begin: time.Unix(1_900_000_000, 0), End: end}},
 		},
 		"TokenWithoutBegin": {
-			reason: "the claim iat is optional", user: "token: " + tokenWith(`{"exp":2000000000}`), want: []kubeconfig.Expiry{{Kind: "token", End: end}},
+			reason: "the claim iat is optional",
+			user:   "token: " + tokenWith(`{"exp":2000000000}`),
+			want:   []kubeconfig.Expiry{{Kind: "token", End: end}},
 		},
 		"Endless": {reason: "some tokens do not expire", user: "token: " + tokenWith(`{"iat":1900000000}`)},
 		"Opaque":  {reason: "some tokens have no claims", user: "token: abc"},
 		"Certificate": {
-			reason: "certificates expire, too", user: "client-certificate-data: " + encode(cert) + ", client-key-data: " + encode(key),
-			want: []kubeconfig.Expiry{{Kind: "client-certificate", End: end}},
+			reason: "certificates expire, too",
+			user:   "client-certificate-data: " + encode(cert) + ", client-key-data: " + encode(key),
+			want:   []kubeconfig.Expiry{{Kind: "client-certificate", End: end}},
 		},
 	}
 

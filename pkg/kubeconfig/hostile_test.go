@@ -220,7 +220,8 @@ func TestRESTConfig_Huge(t *testing.T) {
 	valid := string(hostile.KubeconfigWith(t, func(_, _, _ object) {}))
 	keyOf := func(size int) []byte {
 		return hostile.KubeconfigWith(t, func(_, user, _ object) {
-			user["client-key-data"], user["client-certificate-data"] = []byte(strings.Repeat("k", size)), []byte(canary)
+			user["client-key-data"] = []byte(strings.Repeat("k", size))
+			user["client-certificate-data"] = []byte(canary)
 		})
 	}
 
@@ -296,7 +297,8 @@ func TestHasAnchor_AmpersandsInWords(t *testing.T) {
 
 	_, _, err := kubeconfig.RESTConfig([]byte("# R&D, Q & A\n" + string(hostile.KubeconfigWith(t, func(_, user, _ object) {
 		delete(user, "token")
-		user["username"], user["password"] = "r&d", "a&b&c"
+		user["username"] = "r&d"
+		user["password"] = "a&b&c"
 	}))))
 	require.NoError(t, err)
 }

@@ -93,7 +93,8 @@ func TestRESTConfig_ErrorsDoNotQuote(t *testing.T) {
 		"", hostile.Token, "{" + hostile.Token, "users: " + hostile.Token, `{"apiVersion":"v1","kind":"` + hostile.Token + `"}`,
 		string(hostile.KubeconfigWith(t, func(_, user, _ object) { user["client-key-data"] = hostile.Token })),
 		string(hostile.KubeconfigWith(t, func(_, user, _ object) {
-			user["client-key-data"], user["client-certificate-data"] = []byte(hostile.Token), []byte(hostile.Token)
+			user["client-key-data"] = []byte(hostile.Token)
+			user["client-certificate-data"] = []byte(hostile.Token)
 		})),
 	} {
 		_, err := providerapi.NewCache(providerapi.Options{QPS: 1, Burst: 1}).For([]byte(raw))
@@ -153,7 +154,10 @@ func FuzzRESTConfig(f *testing.F) {
 
 		// Only these fields are used, whatever else the kubeconfig contains.
 		require.Equal(t, &rest.Config{
-			Host: got.Host, BearerToken: got.BearerToken, Username: got.Username, Password: got.Password,
+			Host:            got.Host,
+			BearerToken:     got.BearerToken,
+			Username:        got.Username,
+			Password:        got.Password,
 			TLSClientConfig: rest.TLSClientConfig{ServerName: got.ServerName, CAData: got.CAData, CertData: got.CertData, KeyData: got.KeyData},
 		}, got)
 	})

@@ -17,7 +17,8 @@ import (
 func TestMachinePlugin_PassesRecordedAddress(t *testing.T) {
 	t.Parallel()
 
-	r, spied := validRequest(), &recorder{}
+	r := validRequest()
+	spied := &recorder{}
 	r.machine.Spec.ProviderID = "kubevirt://m"
 	r.machine.Annotations = map[string]string{spi.AnnotationAddress: machine.Address.Encode()}
 	want := &spi.RecordedAddress{Address: machine.Address}
@@ -31,7 +32,8 @@ func TestMachinePlugin_PassesRecordedAddress(t *testing.T) {
 	require.NoError(t, calls()["DeleteMachine"](t.Context(), newPlugin(spied), r))
 	require.Equal(t, want, spied.remove.Recorded)
 
-	r.machine.Annotations, r.machine.Status.LastKnownState = nil, machine.Address.Encode()
+	r.machine.Annotations = nil
+	r.machine.Status.LastKnownState = machine.Address.Encode()
 	require.NoError(t, calls()["DeleteMachine"](t.Context(), newPlugin(spied), r))
 	require.Equal(t, want, spied.remove.Recorded, "other machine controllers record it in the status")
 
@@ -71,8 +73,10 @@ func TestCreateMachine_LongServer(t *testing.T) {
 func TestMissing_Metric(t *testing.T) {
 	t.Parallel()
 
-	r, spied := validRequest(), &recorder{err: &spi.Error{Kind: spi.ErrAddressChanged, Message: "p", Remedy: "r"}}
-	p, registry := newPlugin(spied), prometheus.NewPedanticRegistry()
+	r := validRequest()
+	spied := &recorder{err: &spi.Error{Kind: spi.ErrAddressChanged, Message: "p", Remedy: "r"}}
+	p := newPlugin(spied)
+	registry := prometheus.NewPedanticRegistry()
 	require.NoError(t, p.RegisterMetrics(registry))
 
 	missing := func() float64 {
@@ -131,7 +135,8 @@ func TestIsAbandoned_WithoutCredentials(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			r, d := validRequest(), kubevirt.New(&recorder{}, kubevirt.Options{Kubeconfigs: tc.held})
+			r := validRequest()
+			d := kubevirt.New(&recorder{}, kubevirt.Options{Kubeconfigs: tc.held})
 			tc.change(r)
 
 			for _, method := range []string{"GetMachineStatus", "InitializeMachine", "DeleteMachine"} {

@@ -24,19 +24,22 @@ type classRecorder struct {
 }
 
 func (r *classRecorder) CreateMachine(ctx context.Context, in *spi.CreateMachineInput) (*spi.Machine, error) {
-	r.class, r.image = in.Class, ptr.To(in.Image())
+	r.class = in.Class
+	r.image = ptr.To(in.Image())
 
 	return r.recorder.CreateMachine(ctx, in)
 }
 
 func (r *classRecorder) DeleteMachine(ctx context.Context, in *spi.DeleteMachineInput) error {
-	r.class, r.image = in.Class, in.Image
+	r.class = in.Class
+	r.image = in.Image
 
 	return r.recorder.DeleteMachine(ctx, in)
 }
 
 func (r *classRecorder) ListMachines(ctx context.Context, in *spi.ListMachinesInput) ([]spi.Machine, error) {
-	r.class, r.image = in.Class, in.Image
+	r.class = in.Class
+	r.image = in.Image
 
 	return r.recorder.ListMachines(ctx, in)
 }
@@ -50,7 +53,8 @@ func TestMachinePlugin_PassesMachineClass(t *testing.T) {
 			t.Run(method, func(t *testing.T) {
 				t.Parallel()
 
-				req, recorded := validRequest(), &classRecorder{}
+				req := validRequest()
+				recorded := &classRecorder{}
 				if deleted {
 					req.class.DeletionTimestamp = ptr.To(metav1.Now())
 				}
@@ -70,7 +74,8 @@ func TestMachinePlugin_PassesMachineClass(t *testing.T) {
 func TestMachinePlugin_UndecodableImage(t *testing.T) {
 	t.Parallel()
 
-	req, recorded := validRequest(), &classRecorder{image: &goldenimage.Source{}}
+	req := validRequest()
+	recorded := &classRecorder{image: &goldenimage.Source{}}
 	req.class.NodeTemplate.Architecture = ptr.To("vax")
 
 	p := kubevirt.New(recorded, kubevirt.Options{CreationTimeout: 20 * time.Minute})
@@ -78,7 +83,8 @@ func TestMachinePlugin_UndecodableImage(t *testing.T) {
 	require.Nil(t, recorded.image)
 
 	recorded.image = &goldenimage.Source{}
-	req.class.NodeTemplate, req.class.ProviderSpec.Raw = nil, []byte(`{"region":7,"tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"}}`)
+	req.class.NodeTemplate = nil
+	req.class.ProviderSpec.Raw = []byte(`{"region":7,"tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"}}`)
 	require.NoError(t, calls()["ListMachines"](t.Context(), p, req))
 	require.False(t, recorded.image.Spec.UsesGoldenImage())
 }

@@ -48,11 +48,13 @@ func (s *teller) InitializeMachine(_ context.Context, in *spi.ObserveMachineInpu
 func TestReportFor_Once(t *testing.T) {
 	t.Parallel()
 
-	r, written := validRequest(), &notes{}
+	r := validRequest()
+	written := &notes{}
 	tells := &teller{}
 	plugin := kubevirt.New(tells, kubevirt.Options{Events: written})
 
-	provisioning, scheduled := spi.Progress{Reason: "Provisioning", Message: "a"}, spi.Progress{Reason: "Scheduled", Message: "b[c]"}
+	provisioning := spi.Progress{Reason: "Provisioning", Message: "a"}
+	scheduled := spi.Progress{Reason: "Scheduled", Message: "b[c]"}
 	for _, steps := range [][]spi.Progress{{provisioning}, {provisioning, provisioning}, {scheduled}, {provisioning}} {
 		tells.steps = steps
 		_, err := plugin.InitializeMachine(t.Context(), &driver.InitializeMachineRequest{Machine: r.machine, MachineClass: r.class, Secret: r.secret})
@@ -102,7 +104,8 @@ func TestRecordFailure(t *testing.T) {
 			t.Parallel()
 
 			for method, do := range calls() {
-				r, written := validRequest(), &notes{}
+				r := validRequest()
+				written := &notes{}
 				plugin := kubevirt.New(&recorder{err: tc.err}, kubevirt.Options{Events: written})
 
 				for range 2 {
@@ -123,7 +126,8 @@ func TestRecordFailure(t *testing.T) {
 func TestRecordFailure_InvalidRequest(t *testing.T) {
 	t.Parallel()
 
-	r, written := validRequest(), &notes{}
+	r := validRequest()
+	written := &notes{}
 	r.class.ProviderSpec.Raw = []byte(`{"tags":{"mcm.gardener.cloud/cluster":"c"}}`)
 	plugin := kubevirt.New(&recorder{}, kubevirt.Options{Events: written})
 
@@ -144,7 +148,8 @@ func TestRecordEvent_Omitted(t *testing.T) {
 		"a Machine made up of an orphan's name is in no cluster": {},
 		"what the end of the process cuts off is no failure":     {uid: "u", ends: true},
 	} {
-		r, written := validRequest(), &notes{}
+		r := validRequest()
+		written := &notes{}
 		r.machine.UID = tc.uid
 
 		ctx, cancel := context.WithCancel(t.Context())

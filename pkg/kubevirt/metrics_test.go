@@ -85,7 +85,8 @@ const (
 func TestCountCall(t *testing.T) {
 	for method, run := range calls() {
 		for _, err := range []error{nil, spi.ErrNotFound, spi.ErrUninitialized, errors.New("a surprise")} {
-			r, spied := validRequest(), &recorder{err: err}
+			r := validRequest()
+			spied := &recorder{err: err}
 			p := newPlugin(spied)
 			r.machine.Status.CurrentStatus.Phase = v1alpha1.MachineRunning // Phases are another test's.
 
@@ -126,7 +127,8 @@ func TestGetVolumeIDs_Metrics(t *testing.T) { //nolint:paralleltest // the metri
 }
 
 func TestCountCall_CutOff(t *testing.T) { //nolint:paralleltest // the metrics are global
-	p, r := newPlugin(&recorder{err: spi.ErrUnavailable}), validRequest()
+	p := newPlugin(&recorder{err: spi.ErrUnavailable})
+	r := validRequest()
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -142,7 +144,8 @@ func TestCountCall_CutOff(t *testing.T) { //nolint:paralleltest // the metrics a
 // TestCountCall_Cancelled tests a call over gRPC that hangs: the client waits until its deadline and
 // then cancels the call.
 func TestCountCall_Cancelled(t *testing.T) { //nolint:paralleltest // the metrics are global
-	p, r := newPlugin(&recorder{err: spi.ErrUnavailable}), validRequest()
+	p := newPlugin(&recorder{err: spi.ErrUnavailable})
+	r := validRequest()
 	want := map[string]float64{refused + "14 delete_machine kubevirt": 1}
 
 	late, cancel := context.WithTimeout(t.Context(), 0)
@@ -245,7 +248,8 @@ func TestPhaseDurations(t *testing.T) {
 			t.Parallel()
 
 			seen := &look{reached: tc.seen}
-			p, r := newPlugin(seen), validRequest()
+			p := newPlugin(seen)
+			r := validRequest()
 			r.machine.CreationTimestamp = metav1.NewTime(made)
 
 			if tc.change != nil {

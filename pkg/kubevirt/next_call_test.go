@@ -30,19 +30,27 @@ func TestNextCall(t *testing.T) {
 		"Absent":       {reason: "CreateMachine fails", cause: spi.ErrExhausted, stage: spi.StageAbsent, want: 10 * time.Minute},
 		"Initializing": {reason: "InitializeMachine reports it", cause: spi.ErrExhausted, stage: spi.StageCreating, want: 5 * time.Second},
 		"Deleting": {
-			reason: "DeleteMachine fails", cause: refused, want: 10 * time.Minute,
+			reason: "DeleteMachine fails",
+			cause:  refused,
+			want:   10 * time.Minute,
 			change: func(m *v1alpha1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: time.Now()} },
 		},
 		"CrashLooping": {
-			reason: "a creation that failed is repeated", cause: refused, want: 3 * time.Minute,
+			reason: "a creation that failed is repeated",
+			cause:  refused,
+			want:   3 * time.Minute,
 			change: func(m *v1alpha1.Machine) {
-				m.Spec.ProviderID, m.Status.CurrentStatus.Phase = "kubevirt://m", v1alpha1.MachineCrashLoopBackOff
+				m.Spec.ProviderID = "kubevirt://m"
+				m.Status.CurrentStatus.Phase = v1alpha1.MachineCrashLoopBackOff
 			},
 		},
 		"Joined": {
-			reason: "the Node is judged", cause: refused, never: true,
+			reason: "the Node is judged",
+			cause:  refused,
+			never:  true,
 			change: func(m *v1alpha1.Machine) {
-				m.Spec.ProviderID, m.Status.CurrentStatus.Phase = "kubevirt://m", v1alpha1.MachineRunning
+				m.Spec.ProviderID = "kubevirt://m"
+				m.Status.CurrentStatus.Phase = v1alpha1.MachineRunning
 			},
 		},
 	}

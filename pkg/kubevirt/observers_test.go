@@ -27,9 +27,11 @@ func TestObservers(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
 
-			first, second := &observer{}, &observer{}
+			first := &observer{}
+			second := &observer{}
 			p := kubevirt.New(&recorder{err: spi.ErrUnavailable}, kubevirt.Options{
-				CreationTimeout: 20 * time.Minute, Observers: []kubevirt.Observer{first, second},
+				CreationTimeout: 20 * time.Minute,
+				Observers:       []kubevirt.Observer{first, second},
 			})
 
 			require.Error(t, calls()[method](t.Context(), p, validRequest()), "observers are notified of failing calls too")

@@ -34,8 +34,10 @@ type recorder struct {
 }
 
 var machine = &spi.Machine{
-	Name: "m", ProviderID: "kubevirt://m", Addresses: []corev1.NodeAddress{{Address: "10.0.0.1"}},
-	Address: spi.Address{Server: "https://provider.example.com", Namespace: "machines", Cluster: "c", Role: "node", UID: "vm-1"},
+	Name:       "m",
+	ProviderID: "kubevirt://m",
+	Addresses:  []corev1.NodeAddress{{Address: "10.0.0.1"}},
+	Address:    spi.Address{Server: "https://provider.example.com", Namespace: "machines", Cluster: "c", Role: "node", UID: "vm-1"},
 }
 
 func (r *recorder) CreateMachine(_ context.Context, in *spi.CreateMachineInput) (*spi.Machine, error) {
@@ -228,13 +230,17 @@ func TestMachinePlugin_EmptyRequests(t *testing.T) {
 func TestCreateMachine(t *testing.T) {
 	t.Parallel()
 
-	r, spied := validRequest(), &recorder{}
+	r := validRequest()
+	spied := &recorder{}
 	r.machine.Spec.NodeTemplateSpec.Labels = map[string]string{"worker.gardener.cloud/pool": "pool"}
 
 	resp, err := newPlugin(spied).CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: r.machine, MachineClass: r.class, Secret: r.secret})
 	require.NoError(t, err)
 	require.Equal(t, &driver.CreateMachineResponse{
-		ProviderID: "kubevirt://m", NodeName: "m", Addresses: machine.Addresses, LastKnownState: machine.Address.Encode(),
+		ProviderID:     "kubevirt://m",
+		NodeName:       "m",
+		Addresses:      machine.Addresses,
+		LastKnownState: machine.Address.Encode(),
 	}, resp)
 
 	require.Equal(t, "m", spied.create.Name)
@@ -249,7 +255,8 @@ func TestCreateMachine(t *testing.T) {
 func TestGetMachineStatus(t *testing.T) {
 	t.Parallel()
 
-	r, spied := validRequest(), &recorder{err: spi.ErrUninitialized}
+	r := validRequest()
+	spied := &recorder{err: spi.ErrUninitialized}
 	r.machine.Spec.ProviderID = "kubevirt://m"
 	r.machine.DeletionTimestamp = ptr.To(metav1.Now())
 	r.machine.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineCreationTimeout: &metav1.Duration{Duration: time.Minute}}
@@ -268,7 +275,8 @@ func TestDeleteMachine_Orphan(t *testing.T) {
 	t.Parallel()
 
 	for uid, want := range map[string]bool{"u": false, "": true} {
-		r, spied := validRequest(), &recorder{}
+		r := validRequest()
+		spied := &recorder{}
 		r.machine = &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "u"}}
 
 		if want {
@@ -292,7 +300,8 @@ func TestListMachines_MissingTag(t *testing.T) {
 		`{"tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"\tnode"}}`,
 		`{"tags":{"mcm.gardener.cloud/cluster":"c,x!=y","mcm.gardener.cloud/role":"node"}}`,
 	} {
-		r, spied := validRequest(), &recorder{}
+		r := validRequest()
+		spied := &recorder{}
 		r.class.ProviderSpec.Raw = []byte(raw)
 
 		resp, err := newPlugin(spied).ListMachines(t.Context(), &driver.ListMachinesRequest{MachineClass: r.class, Secret: r.secret})

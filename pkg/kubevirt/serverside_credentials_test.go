@@ -49,7 +49,8 @@ func TestMachinePlugin_ServerSideCredentials(t *testing.T) {
 			t.Parallel()
 
 			for method, do := range calls() {
-				r, spied := validRequest(), &recorder{}
+				r := validRequest()
+				spied := &recorder{}
 				tc.change(r)
 				before := r.secret.DeepCopy()
 
@@ -65,7 +66,8 @@ func TestMachinePlugin_ServerSideCredentials(t *testing.T) {
 		})
 	}
 
-	r, spied := validRequest(), &recorder{}
+	r := validRequest()
+	spied := &recorder{}
 	delete(r.secret.Data, "kubeconfig")
 
 	_, err := kubevirt.New(spied, kubevirt.Options{CreationTimeout: 20 * time.Minute, Kubeconfigs: kubeconfigs{"c": "held"}}).

@@ -146,8 +146,11 @@ func TestStatusFrom_KeepsReason(t *testing.T) {
 
 	vm := &kubevirtv1.VirtualMachine{}
 	vm.Status.Conditions = []kubevirtv1.VirtualMachineCondition{{
-		Type: kubevirtv1.VirtualMachineFailure, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(),
-		Reason: "FailedFindInstancetype", Message: "not found",
+		Type:               kubevirtv1.VirtualMachineFailure,
+		Status:             corev1.ConditionTrue,
+		LastTransitionTime: metav1.Now(),
+		Reason:             "FailedFindInstancetype",
+		Message:            "not found",
 	}}
 
 	got, ok := status.FromError(statusFrom(diagnose.Machine(vm, nil).Err, machineclass.KubeconfigSource{}))
@@ -172,7 +175,8 @@ func TestStatusFrom_ChangedCode(t *testing.T) {
 
 	for i, a := range reasons {
 		for _, b := range reasons[i+1:] {
-			first, second := lastOperation(t, a, words), lastOperation(t, b, words)
+			first := lastOperation(t, a, words)
+			second := lastOperation(t, b, words)
 			if first.ErrorCode == second.ErrorCode {
 				continue
 			}
@@ -206,7 +210,8 @@ func lastOperation(t *testing.T, reason, words string) v1alpha1.LastOperation {
 // of the last 30 minutes whose texts are that much alike. The rest of the status is the same.
 func similar(alike float64, a, b v1alpha1.LastOperation) bool {
 	if alike > 0.75 {
-		a.Description, b.Description = "", ""
+		a.Description = ""
+		b.Description = ""
 	}
 
 	return apiequality.Semantic.DeepEqual(a, b)

@@ -67,17 +67,23 @@ type rig struct {
 func newRig(t *testing.T, annotation string) *rig {
 	t.Helper()
 
-	r := &rig{scripted: &scripted{}, machine: &v1alpha1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: namespace, UID: "machine-1"},
-		Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Name: "class"}, ProviderID: "kubevirt://m"},
-	}}
+	r := &rig{
+		scripted: &scripted{},
+		machine: &v1alpha1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: namespace, UID: "machine-1"},
+			Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Name: "class"}, ProviderID: "kubevirt://m"},
+		},
+	}
 	if annotation != "" {
 		r.machine.Annotations = map[string]string{spi.AnnotationAddress: annotation}
 	}
 
 	r.control = fake.NewSimpleClientset(r.machine)
 	r.recorder = machineaddress.New(machineaddress.Options{
-		Machines: r.control.MachineV1alpha1(), Namespace: namespace, Delay: time.Second, Period: time.Minute,
+		Machines:  r.control.MachineV1alpha1(),
+		Namespace: namespace,
+		Delay:     time.Second,
+		Period:    time.Minute,
 	})
 	r.driver = r.recorder.Driver(r.scripted)
 
@@ -199,14 +205,16 @@ func TestDeleteMachine_RecordsMove(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t, here.Encode())
-	r.state, r.err = there.Encode(), errors.New("recorded first")
+	r.state = there.Encode()
+	r.err = errors.New("recorded first")
 
 	resp, err := r.driver.DeleteMachine(t.Context(), &driver.DeleteMachineRequest{Machine: r.machine})
 	require.ErrorIs(t, err, r.err)
 	require.Empty(t, resp.LastKnownState)
 	require.Equal(t, there.Encode(), r.recorded(t))
 
-	r.state, r.err = "", nil
+	r.state = ""
+	r.err = nil
 	resp, err = r.driver.DeleteMachine(t.Context(), &driver.DeleteMachineRequest{Machine: r.machine})
 	require.NoError(t, err)
 	require.Nil(t, resp)
@@ -277,7 +285,8 @@ func TestListed_OneWriteRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, "")
 		first := r.machine.DeepCopy()
-		first.Name, first.UID = "a", "machine-0"
+		first.Name = "a"
+		first.UID = "machine-0"
 		require.NoError(t, r.control.Tracker().Add(first))
 		r.control.PrependReactor("patch", "machines", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			patch, ok := action.(clienttesting.PatchAction)

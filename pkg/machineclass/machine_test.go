@@ -57,8 +57,14 @@ func TestDecodeCreateMachine(t *testing.T) {
 
 	in.Spec = nil
 	require.Equal(t, &spi.CreateMachineInput{
-		Kubeconfig: []byte("k"), Name: "m", UID: "u", Deployment: "md", WorkerPool: "pool", Architecture: "arm64", UserData: []byte("d"),
-		Class: spi.Class{Name: types.NamespacedName{Namespace: "shoot", Name: "class"}},
+		Kubeconfig:   []byte("k"),
+		Name:         "m",
+		UID:          "u",
+		Deployment:   "md",
+		WorkerPool:   "pool",
+		Architecture: "arm64",
+		UserData:     []byte("d"),
+		Class:        spi.Class{Name: types.NamespacedName{Namespace: "shoot", Name: "class"}},
 	}, in)
 }
 
@@ -104,7 +110,8 @@ func TestAccessToMachine(t *testing.T) {
 	t.Parallel()
 
 	r := validRequest()
-	r.machine.Name, r.machine.UID = "a.b", ""
+	r.machine.Name = "a.b"
+	r.machine.UID = ""
 	delete(r.secret.Data, "userData")
 
 	kubeconfig, id, err := machineclass.AccessToMachine(r.machine, r.class, r.secret)

@@ -19,7 +19,9 @@ func nodeTemplate(cpu, memory, gpu string) *v1alpha1.NodeTemplate {
 		Capacity: corev1.ResourceList{
 			"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory), "gpu": resource.MustParse(gpu),
 		},
-		InstanceType: "type", Region: "r", Zone: "z",
+		InstanceType: "type",
+		Region:       "r",
+		Zone:         "z",
 	}
 }
 
@@ -38,58 +40,70 @@ func TestNodeTemplateWarnings(t *testing.T) {
 		want     []string
 	}{
 		"Equal": {
-			reason: "units do not matter", template: nodeTemplate("4", "4096Mi", "0"),
-			spec: "{region: r, zone: z, cpu: {sockets: 2, cores: 2}, memory: {guest: 4Gi}}",
+			reason:   "units do not matter",
+			template: nodeTemplate("4", "4096Mi", "0"),
+			spec:     "{region: r, zone: z, cpu: {sockets: 2, cores: 2}, memory: {guest: 4Gi}}",
 		},
 		"None": {reason: "no scale from zero", spec: "{}", want: []string{"nodeTemplate"}},
 		"AllDiffer": {
-			reason: "each disagreement is named", template: nodeTemplate("2", "8Gi", "1"),
-			spec: "{region: r2, zone: z2, cpu: {cores: 2, threads: 2}, memory: {guest: 4Gi}}",
+			reason:   "each disagreement is named",
+			template: nodeTemplate("2", "8Gi", "1"),
+			spec:     "{region: r2, zone: z2, cpu: {cores: 2, threads: 2}, memory: {guest: 4Gi}}",
 			want: []string{
 				"nodeTemplate.region", "nodeTemplate.zone",
 				"nodeTemplate.capacity[cpu]", "nodeTemplate.capacity[memory]", "nodeTemplate.capacity[gpu]",
 			},
 		},
 		"DefaultTopology": {
-			reason: "default stands for provider nodes without the label", template: nodeTemplate("1", "1Gi", "0"),
-			spec: "{region: default, zone: default, memory: {guest: 1Gi}}",
+			reason:   "default stands for provider nodes without the label",
+			template: nodeTemplate("1", "1Gi", "0"),
+			spec:     "{region: default, zone: default, memory: {guest: 1Gi}}",
 		},
 		"EmptySpec": {reason: "what is missing in the spec is another message", template: nodeTemplate("1", "1Gi", "0"), spec: "{}"},
 		"CPULimit": {
-			reason: "without a topology KubeVirt takes the limit, rounded up", template: nodeTemplate("3", "1Gi", "0"),
-			spec: "{resources: {limits: {cpu: 2500m, memory: 2Gi}, requests: {cpu: 1, memory: 1Gi}}}",
+			reason:   "without a topology KubeVirt takes the limit, rounded up",
+			template: nodeTemplate("3", "1Gi", "0"),
+			spec:     "{resources: {limits: {cpu: 2500m, memory: 2Gi}, requests: {cpu: 1, memory: 1Gi}}}",
 		},
 		"CPURequest": {
-			reason: "and else the request", template: nodeTemplate("2", "2Gi", "0"),
-			spec: "{resources: {requests: {cpu: 2}, limits: {memory: 2Gi}}}",
+			reason:   "and else the request",
+			template: nodeTemplate("2", "2Gi", "0"),
+			spec:     "{resources: {requests: {cpu: 2}, limits: {memory: 2Gi}}}",
 		},
 		"Template": {
-			reason: "the template is merged over the rest", template: nodeTemplate("8", "8Gi", "2"),
+			reason:   "the template is merged over the rest",
+			template: nodeTemplate("8", "8Gi", "2"),
 			spec: "{cpu: {sockets: 2}, memory: {guest: 1Gi}, " + template +
 				"{domain: {cpu: {cores: 4}, memory: {guest: 8Gi}, devices: {gpus: [{name: a}, {name: b}]}}}" + end + "}",
 		},
 		"TemplateDiffers": {
-			reason: "the template is merged over the rest", template: nodeTemplate("1", "1Gi", "0"),
+			reason:   "the template is merged over the rest",
+			template: nodeTemplate("1", "1Gi", "0"),
 			spec: "{memory: {guest: 1Gi}, " + template +
 				"{domain: {cpu: {cores: 4}, memory: {guest: 8Gi}, devices: {gpus: [{name: a}, {name: b}]}}}" + end + "}",
 			want: []string{"nodeTemplate.capacity[cpu]", "nodeTemplate.capacity[memory]", "nodeTemplate.capacity[gpu]"},
 		},
 		"HostDevices": {
-			reason: "a GPU may be a host device, and a host device something else", template: nodeTemplate("1", "1Gi", "1"),
-			spec: "{" + template + "{domain: {devices: {hostDevices: [{name: a}, {name: b}]}}}" + end + "}",
+			reason:   "a GPU may be a host device, and a host device something else",
+			template: nodeTemplate("1", "1Gi", "1"),
+			spec:     "{" + template + "{domain: {devices: {hostDevices: [{name: a}, {name: b}]}}}" + end + "}",
 		},
 		"TooFewHostDevices": {
-			reason: "there are not as many", template: nodeTemplate("1", "1Gi", "3"),
-			spec: "{" + template + "{domain: {devices: {hostDevices: [{name: a}, {name: b}]}}}" + end + "}",
-			want: []string{"nodeTemplate.capacity[gpu]"},
+			reason:   "there are not as many",
+			template: nodeTemplate("1", "1Gi", "3"),
+			spec:     "{" + template + "{domain: {devices: {hostDevices: [{name: a}, {name: b}]}}}" + end + "}",
+			want:     []string{"nodeTemplate.capacity[gpu]"},
 		},
 		"Instancetype": {
-			reason: "what it holds is known to the provider cluster only", template: nodeTemplate("64", "1Ti", "8"),
-			spec: "{virtualMachineTemplate: {spec: {instancetype: {name: large}}}}",
+			reason:   "what it holds is known to the provider cluster only",
+			template: nodeTemplate("64", "1Ti", "8"),
+			spec:     "{virtualMachineTemplate: {spec: {instancetype: {name: large}}}}",
 		},
 		"Architecture": {
-			reason: "the template's wins", template: nodeTemplate("1", "1Gi", "0"),
-			spec: "{" + template + "{architecture: arm64}" + end + "}", want: []string{"nodeTemplate.architecture"},
+			reason:   "the template's wins",
+			template: nodeTemplate("1", "1Gi", "0"),
+			spec:     "{" + template + "{architecture: arm64}" + end + "}",
+			want:     []string{"nodeTemplate.architecture"},
 		},
 	}
 

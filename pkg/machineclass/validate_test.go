@@ -23,14 +23,21 @@ func TestErrors(t *testing.T) {
 			class:  v1alpha1.MachineClass{SecretRef: &corev1.SecretReference{Name: "s", Namespace: "n"}},
 		},
 		"Predecessor": {
-			reason: "the predecessor's name is accepted", class: v1alpha1.MachineClass{
-				Provider: "kubevirtdriver//127.0.0.1:8080", CredentialsSecretRef: &corev1.SecretReference{Name: "s", Namespace: "n"},
+			reason: "the predecessor's name is accepted",
+			class: v1alpha1.MachineClass{
+				Provider:             "kubevirtdriver//127.0.0.1:8080",
+				CredentialsSecretRef: &corev1.SecretReference{Name: "s", Namespace: "n"},
 			},
 		},
 		"Foreign": {reason: "of another driver, and without Secrets", class: v1alpha1.MachineClass{Provider: "aws"}, want: []string{"provider", "secretRef"}},
-		"EmptyRefs": {reason: "a Secret is found by name and namespace", class: v1alpha1.MachineClass{
-			SecretRef: &corev1.SecretReference{}, CredentialsSecretRef: &corev1.SecretReference{Name: "s"},
-		}, want: []string{"secretRef.name", "secretRef.namespace", "credentialsSecretRef.namespace"}},
+		"EmptyRefs": {
+			reason: "a Secret is found by name and namespace",
+			class: v1alpha1.MachineClass{
+				SecretRef:            &corev1.SecretReference{},
+				CredentialsSecretRef: &corev1.SecretReference{Name: "s"},
+			},
+			want: []string{"secretRef.name", "secretRef.namespace", "credentialsSecretRef.namespace"},
+		},
 	}
 
 	for name, tc := range tests {

@@ -54,7 +54,8 @@ func TestCache_RemembersRefusals(t *testing.T) {
 
 	const times = 20
 
-	cache, raw := NewCache(Options{QPS: 1, Burst: 1}), slowly(0)
+	cache := NewCache(Options{QPS: 1, Burst: 1})
+	raw := slowly(0)
 
 	began := time.Now()
 	_, first := cache.For(raw)
@@ -78,7 +79,8 @@ func TestCache_ParsesConcurrently(t *testing.T) {
 
 	const many = 8
 
-	cache, refused := NewCache(Options{QPS: 1, Burst: 1}), make(chan error, many)
+	cache := NewCache(Options{QPS: 1, Burst: 1})
+	refused := make(chan error, many)
 	valid := []byte(`{"apiVersion":"v1","kind":"Config","current-context":"x","clusters":[{"name":"c","cluster":{"server":"https://example.com"}}],
 		"users":[{"name":"u","user":{"token":"t"}}],"contexts":[{"name":"x","context":{"cluster":"c","user":"u","namespace":"n"}}]}`)
 

@@ -59,7 +59,8 @@ func told(t *testing.T, server *httptest.Server, base string) (*providerapi.Clie
 
 // requests returns one request of each kind that a client sends, by the service that is reported.
 func requests(ctx context.Context, c *providerapi.Clients) map[string]func() error {
-	vms, secrets := c.KubeVirt.KubevirtV1().VirtualMachines("machines"), c.Kubernetes.CoreV1().Secrets("machines")
+	vms := c.KubeVirt.KubevirtV1().VirtualMachines("machines")
+	secrets := c.Kubernetes.CoreV1().Secrets("machines")
 	images := c.CDI.CdiV1beta1().DataVolumes("machines")
 	listed := c.Metadata.Resource(kubevirtv1.SchemeGroupVersion.WithResource("virtualmachines")).Namespace("machines")
 

@@ -127,7 +127,8 @@ func askAll(t *testing.T, serve http.HandlerFunc, atOnce int) map[string]error {
 
 // ways returns the kinds of requests that are sent to a provider cluster.
 func ways(c *providerapi.Clients) map[string]func(context.Context) error {
-	vms, instances := c.VirtualMachines(), c.Instances()
+	vms := c.VirtualMachines()
+	instances := c.Instances()
 	pods := c.Kubernetes.CoreV1().Pods("machines")
 
 	return map[string]func(context.Context) error{
@@ -212,8 +213,10 @@ func followAll(ctx context.Context, from providerapi.Instances) error {
 	blind := make(chan error, 1)
 
 	informer, err := providerapi.Follow(from, &kubevirtv1.VirtualMachineInstance{}, providerapi.Following{
-		Description: "all", Transform: cache.TransformFunc(func(object any) (any, error) { return object, nil }),
-		IsRelevant: func(any, any) bool { return true }, OnChange: func() {},
+		Description: "all",
+		Transform:   cache.TransformFunc(func(object any) (any, error) { return object, nil }),
+		IsRelevant:  func(any, any) bool { return true },
+		OnChange:    func() {},
 		OnError: func(_ context.Context, err error) {
 			select {
 			case blind <- err:

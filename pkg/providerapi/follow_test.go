@@ -31,14 +31,19 @@ func (listed) Watch(context.Context, metav1.ListOptions) (watch.Interface, error
 // followed returns the source of an informer that keeps whole instances.
 func followed(from listed) *following[*kubevirtv1.VirtualMachineInstance, *kubevirtv1.VirtualMachineInstanceList] {
 	return &following[*kubevirtv1.VirtualMachineInstance, *kubevirtv1.VirtualMachineInstanceList]{
-		Following: Following{Description: "instances", Transform: func(object any) (any, error) { return object, nil }}, from: from,
+		Following: Following{Description: "instances", Transform: func(object any) (any, error) { return object, nil }},
+		from:      from,
 	}
 }
 
 // instance returns an instance with a note of this many bytes.
 func instance(name string, size int) *kubevirtv1.VirtualMachineInstance {
 	return &kubevirtv1.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Namespace: "machines", UID: types.UID(name), ResourceVersion: "1", Annotations: map[string]string{"note": strings.Repeat("x", size)},
+		Name:            name,
+		Namespace:       "machines",
+		UID:             types.UID(name),
+		ResourceVersion: "1",
+		Annotations:     map[string]string{"note": strings.Repeat("x", size)},
 	}}
 }
 

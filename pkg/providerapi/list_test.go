@@ -135,7 +135,8 @@ func TestCollect_NoPartialList(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			asked, perPage := 0, int64(0)
+			asked := 0
+			perPage := int64(0)
 			from := pager(func(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 				asked++
 

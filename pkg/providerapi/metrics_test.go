@@ -120,7 +120,9 @@ func TestLifetimeMetric(t *testing.T) {
 	} {
 		cache := providerapi.NewCache(providerapi.Options{QPS: 1, Burst: 1})
 		_, err := cache.For(hostile.KubeconfigWith(t, func(_, user, _ object) {
-			user["token"], user["client-certificate-data"], user["client-key-data"] = tokenWith(claims), cert, key
+			user["token"] = tokenWith(claims)
+			user["client-certificate-data"] = cert
+			user["client-key-data"] = key
 		}))
 		require.NoError(t, err)
 		require.Equal(t, []string{
@@ -137,7 +139,8 @@ func TestExpiryMetric_RotatedToken(t *testing.T) {
 		cache := providerapi.NewCache(providerapi.Options{QPS: 1, Burst: 1})
 		use := func(namespace, claims string) {
 			_, err := cache.For(hostile.KubeconfigWith(t, func(_, user, context object) {
-				user["token"], context["namespace"] = tokenWith(claims), namespace
+				user["token"] = tokenWith(claims)
+				context["namespace"] = namespace
 			}))
 			require.NoError(t, err)
 			synctest.Wait()
@@ -166,7 +169,8 @@ func TestCache_Bounds(t *testing.T) {
 
 		for i := range 600 {
 			_, err := cache.For(hostile.KubeconfigWith(t, func(_, user, context object) {
-				user["token"], context["namespace"] = tokenWith(`{"exp":1}`), fmt.Sprintf("n%d", i)
+				user["token"] = tokenWith(`{"exp":1}`)
+				context["namespace"] = fmt.Sprintf("n%d", i)
 			}))
 			require.NoError(t, err)
 			time.Sleep(time.Second) //nolint:forbidigo // The bubble's clock.

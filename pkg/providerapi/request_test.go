@@ -82,7 +82,9 @@ func TestRepeat(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s, begun, last := &Clients{RetryFor: 15 * time.Second}, time.Now(), time.Duration(0)
+				s := &Clients{RetryFor: 15 * time.Second}
+				begun := time.Now()
+				last := time.Duration(0)
 
 				err := request(t, s, transport.RequestTimeout, func(context.Context) error {
 					if last = time.Since(begun); last >= tc.passes {
@@ -109,7 +111,8 @@ func quotaRace() error {
 func TestRepeat_DoesNotRetryResponse(t *testing.T) {
 	t.Parallel()
 
-	s, sent := &Clients{RetryFor: time.Minute}, 0
+	s := &Clients{RetryFor: time.Minute}
+	sent := 0
 	cause := answered(http.StatusUnprocessableEntity, "spec.x is wrong")
 	err := request(t, s, transport.RequestTimeout, func(context.Context) error {
 		sent++
@@ -128,7 +131,8 @@ func TestRepeat_DoesNotRetryResponse(t *testing.T) {
 func TestRepeat_HangingRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, begun := &Clients{RetryFor: 15 * time.Second}, time.Now()
+		s := &Clients{RetryFor: 15 * time.Second}
+		begun := time.Now()
 		back := begun.Add(time.Second)
 
 		err := request(t, s, readTimeout, func(ctx context.Context) error {
@@ -151,7 +155,8 @@ func TestRepeat_HangingRead(t *testing.T) {
 func TestRepeat_HangsAtEndOfWindow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, begun := &Clients{RetryFor: 15 * time.Second}, time.Now()
+		s := &Clients{RetryFor: 15 * time.Second}
+		begun := time.Now()
 
 		err := request(t, s, transport.RequestTimeout, func(ctx context.Context) error {
 			if time.Since(begun) < 10*time.Second {

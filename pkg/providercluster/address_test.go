@@ -20,7 +20,8 @@ var ours, theirs = spi.Identity{Cluster: "shoot--x", Role: "node"}, spi.Identity
 // foundVM is a VirtualMachine of the machine's name.
 func foundVM(uid types.UID, tags spi.Identity, machineLabel string) *kubevirtv1.VirtualMachine {
 	return &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{
-		Name: "m", UID: uid,
+		Name:   "m",
+		UID:    uid,
 		Labels: map[string]string{v1alpha1.TagCluster: tags.Cluster, v1alpha1.TagRole: tags.Role, render.LabelMachine: machineLabel},
 	}}
 }
@@ -28,7 +29,11 @@ func foundVM(uid types.UID, tags spi.Identity, machineLabel string) *kubevirtv1.
 // recordedIn is a record of VirtualMachine "u" in a namespace.
 func recordedIn(namespace string) *spi.RecordedAddress {
 	return &spi.RecordedAddress{Address: spi.Address{
-		Server: "s", Namespace: namespace, Cluster: ours.Cluster, Role: ours.Role, UID: "u",
+		Server:    "s",
+		Namespace: namespace,
+		Cluster:   ours.Cluster,
+		Role:      ours.Role,
+		UID:       "u",
 	}}
 }
 
@@ -37,7 +42,10 @@ func recordedIn(namespace string) *spi.RecordedAddress {
 func TestOwns(t *testing.T) {
 	t.Parallel()
 
-	here, there, broken, abandoned := recordedIn("here"), recordedIn("there"), &spi.RecordedAddress{Fault: "fault"}, &spi.RecordedAddress{Abandoned: true}
+	here := recordedIn("here")
+	there := recordedIn("there")
+	broken := &spi.RecordedAddress{Fault: "fault"}
+	abandoned := &spi.RecordedAddress{Abandoned: true}
 	tagged := recordedIn("here")
 	tagged.Cluster = "shoot--old"
 
@@ -56,13 +64,20 @@ func TestOwns(t *testing.T) {
 		"NoRecordAbsent":  {reason: "as without records", want: no},
 		"NoRecordForeign": {reason: "another's VirtualMachine is none of ours", found: foundVM("v", theirs, ""), want: no},
 		"NoRecordOtherMachine": {
-			reason: "another Machine's label is no claim", found: foundVM("v", theirs, "another"), want: no,
+			reason: "another Machine's label is no claim",
+			found:  foundVM("v", theirs, "another"),
+			want:   no,
 		},
 		"NoRecordEditedTags": {
-			reason: "the label says that it is ours: the tags were edited", found: foundVM("v", theirs, "m"), refused: "restore the tags",
+			reason:  "the label says that it is ours: the tags were edited",
+			found:   foundVM("v", theirs, "m"),
+			refused: "restore the tags",
 		},
 		"NeverMadeSameLabel": {
-			reason: "the Machine never had a VirtualMachine, so that this one is another shoot's", unmade: true, found: foundVM("v", theirs, "m"), want: no,
+			reason: "the Machine never had a VirtualMachine, so that this one is another shoot's",
+			unmade: true,
+			found:  foundVM("v", theirs, "m"),
+			want:   no,
 		},
 		"HereOurs":       {reason: "nothing has changed", recorded: here, found: foundVM("u", ours, "m"), want: yes},
 		"HereReplaced":   {reason: "restored from a backup, in its place", recorded: here, found: foundVM("v", ours, "m"), want: yes},

@@ -71,7 +71,10 @@ func (d *deletions) delete(t *testing.T, w http.ResponseWriter, r *http.Request)
 
 func statusOf(code int32, reason metav1.StatusReason) *metav1.Status {
 	return &metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: code, Reason: reason,
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure,
+		Code:     code,
+		Reason:   reason,
 	}
 }
 
@@ -83,7 +86,8 @@ func TestDeleteUnchanged_NewVirtualMachine(t *testing.T) {
 
 	annotated := func(vm *kubevirtv1.VirtualMachine) { vm.ResourceVersion = "2" }
 	finalized := func(vm *kubevirtv1.VirtualMachine) {
-		vm.ResourceVersion, vm.Finalizers = "3", []string{kubevirtv1.VirtualMachineControllerFinalizer}
+		vm.ResourceVersion = "3"
+		vm.Finalizers = []string{kubevirtv1.VirtualMachineControllerFinalizer}
 	}
 
 	tests := map[string]struct {

@@ -32,11 +32,14 @@ func TestStepOf(t *testing.T) {
 
 	instance := func(phase kubevirtv1.VirtualMachineInstancePhase, node string, conditions ...kubevirtv1.VirtualMachineInstanceCondition) *kubevirtv1.VirtualMachineInstance {
 		return &kubevirtv1.VirtualMachineInstance{Status: kubevirtv1.VirtualMachineInstanceStatus{
-			Phase: phase, ActivePods: map[types.UID]string{"pod": node}, Conditions: conditions,
+			Phase:      phase,
+			ActivePods: map[types.UID]string{"pod": node},
+			Conditions: conditions,
 		}}
 	}
 	unscheduled := kubevirtv1.VirtualMachineInstanceCondition{
-		Type: kubevirtv1.VirtualMachineInstanceConditionType(corev1.PodScheduled), Status: corev1.ConditionFalse,
+		Type:   kubevirtv1.VirtualMachineInstanceConditionType(corev1.PodScheduled),
+		Status: corev1.ConditionFalse,
 	}
 
 	failed := unscheduled
@@ -72,7 +75,9 @@ type silent struct{}
 func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.HasSuffix(r.URL.Path, "/datavolumes") {
 		return &http.Response{
-			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+			StatusCode: http.StatusOK,
+			Header:     http.Header{"Content-Type": {"application/json"}},
+			Request:    r,
 			Body: io.NopCloser(strings.NewReader(`{"kind":"DataVolumeList","apiVersion":"cdi.kubevirt.io/v1beta1",
 				"items":[{"metadata":{"name":"disk","namespace":"machines"},"spec":{"source":{"pvc":{"name":"image","namespace":"images"}}}}]}`)),
 		}, nil
@@ -87,13 +92,16 @@ func TestReadRelated_OneTimeLimit(t *testing.T) {
 	t.Parallel()
 
 	starting := &kubevirtv1.VirtualMachineInstance{Status: kubevirtv1.VirtualMachineInstanceStatus{
-		Phase: kubevirtv1.Scheduling, ActivePods: map[types.UID]string{"pod": "node"},
+		Phase:      kubevirtv1.Scheduling,
+		ActivePods: map[types.UID]string{"pod": "node"},
 	}}
 
 	for reason, instance := range map[string]*kubevirtv1.VirtualMachineInstance{"the volumes are being created": nil, "the pod starts": starting} {
 		synctest.Test(t, func(t *testing.T) {
 			c, err := providerapi.NewCache(providerapi.Options{
-				QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return silent{} },
+				QPS:           100,
+				Burst:         200,
+				WrapTransport: func(http.RoundTripper) http.RoundTripper { return silent{} },
 			}).For(hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
 			require.NoError(t, err)
 
@@ -128,11 +136,15 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	code := http.StatusOK
 
 	if !known {
-		code, body = http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
+		code = http.StatusNotFound
+		body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
 	}
 
 	return &http.Response{
-		StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: io.NopCloser(strings.NewReader(body)),
+		StatusCode: code,
+		Header:     http.Header{"Content-Type": {"application/json"}},
+		Request:    r,
+		Body:       io.NopCloser(strings.NewReader(body)),
 	}, nil
 }
 
@@ -153,7 +165,9 @@ func TestReadRelated_GoldenImageFirst(t *testing.T) {
 		"status":{"phase":"Failed"}}`
 
 	vm := &kubevirtv1.VirtualMachine{}
-	vm.Name, vm.Namespace, vm.Labels = "m", "machines", map[string]string{v1alpha1.LabelGoldenImage: "golden-1"}
+	vm.Name = "m"
+	vm.Namespace = "machines"
+	vm.Labels = map[string]string{v1alpha1.LabelGoldenImage: "golden-1"}
 
 	for _, phase := range []cdiv1beta1.DataVolumePhase{cdiv1beta1.PendingPopulation, cdiv1beta1.WaitForFirstConsumer, cdiv1beta1.ImportInProgress} {
 		for reason, bodies := range map[string]map[string]string{
@@ -162,7 +176,9 @@ func TestReadRelated_GoldenImageFirst(t *testing.T) {
 		} {
 			cluster := &answers{bodies: bodies}
 			c, err := providerapi.NewCache(providerapi.Options{
-				QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster },
+				QPS:           100,
+				Burst:         200,
+				WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster },
 			}).For(hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
 			require.NoError(t, err)
 
@@ -189,18 +205,26 @@ func TestReadRelated_AfterSchedulerError(t *testing.T) {
 
 	cluster := &answers{bodies: map[string]string{"pods": pods, "datavolumes": cloneBeside(cdiv1beta1.PendingPopulation), "events": noEvents}}
 	c, err := providerapi.NewCache(providerapi.Options{
-		QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster },
+		QPS:           100,
+		Burst:         200,
+		WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster },
 	}).For(hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
 	require.NoError(t, err)
 
-	seen := &evidence{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, Instance: &kubevirtv1.VirtualMachineInstance{
-		Status: kubevirtv1.VirtualMachineInstanceStatus{
-			Phase: kubevirtv1.Scheduling, ActivePods: map[types.UID]string{"pod": ""},
-			Conditions: []kubevirtv1.VirtualMachineInstanceCondition{{
-				Type: kubevirtv1.VirtualMachineInstanceConditionType(corev1.PodScheduled), Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulerError,
-			}},
+	seen := &evidence{Evidence: diagnose.Evidence{
+		VirtualMachine: &kubevirtv1.VirtualMachine{},
+		Instance: &kubevirtv1.VirtualMachineInstance{
+			Status: kubevirtv1.VirtualMachineInstanceStatus{
+				Phase:      kubevirtv1.Scheduling,
+				ActivePods: map[types.UID]string{"pod": ""},
+				Conditions: []kubevirtv1.VirtualMachineInstanceCondition{{
+					Type:   kubevirtv1.VirtualMachineInstanceConditionType(corev1.PodScheduled),
+					Status: corev1.ConditionFalse,
+					Reason: corev1.PodReasonSchedulerError,
+				}},
+			},
 		},
-	}}}
+	}}
 	found := (&reader{clients: c}).readRelated(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)
 
 	require.Len(t, found.Pods, 1)
@@ -216,7 +240,8 @@ func TestUnfinished(t *testing.T) {
 
 	volume := func(name string, phase cdiv1beta1.DataVolumePhase) cdiv1beta1.DataVolume {
 		dv := cdiv1beta1.DataVolume{Status: cdiv1beta1.DataVolumeStatus{Phase: phase}}
-		dv.Name, dv.Namespace = name, "machines"
+		dv.Name = name
+		dv.Namespace = "machines"
 
 		return dv
 	}
@@ -226,8 +251,10 @@ func TestUnfinished(t *testing.T) {
 		return dv
 	}
 
-	waits, pending := volume("waits", cdiv1beta1.WaitForFirstConsumer), volume("pending", cdiv1beta1.PendingPopulation)
-	works, done := volume("works", cdiv1beta1.ImportInProgress), volume("done", cdiv1beta1.Succeeded)
+	waits := volume("waits", cdiv1beta1.WaitForFirstConsumer)
+	pending := volume("pending", cdiv1beta1.PendingPopulation)
+	works := volume("works", cdiv1beta1.ImportInProgress)
+	done := volume("done", cdiv1beta1.Succeeded)
 
 	tests := map[string]struct {
 		reason  string
@@ -284,7 +311,8 @@ func TestRecall(t *testing.T) {
 
 	starting := seenOf("m")
 	starting.Instance = &kubevirtv1.VirtualMachineInstance{Status: kubevirtv1.VirtualMachineInstanceStatus{
-		Phase: kubevirtv1.Scheduling, ActivePods: map[types.UID]string{"pod": "node"},
+		Phase:      kubevirtv1.Scheduling,
+		ActivePods: map[types.UID]string{"pod": "node"},
 	}}
 	require.False(t, m.recall(starting, time.Minute))
 	require.Empty(t, starting.DataVolumes, "evidence of another step")

@@ -22,7 +22,9 @@ func readerAt(t *testing.T, cluster http.RoundTripper) *reader {
 	t.Helper()
 
 	c, err := providerapi.NewCache(providerapi.Options{
-		QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster },
+		QPS:           100,
+		Burst:         200,
+		WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster },
 	}).For(hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
 	require.NoError(t, err)
 
@@ -65,22 +67,30 @@ func TestReadVolume(t *testing.T) {
 		"the claim cannot be read":   {source: clone, bodies: map[string]string{"events": eventList("x"), name: "{"}, want: []string{ofVolume, name, ofTemporary}, claims: 1, unread: true},
 		"there is no claim any more": {source: clone, bodies: map[string]string{"events": eventList("x")}, want: []string{ofVolume, name}},
 		"the importer waits": {
-			conditions: []cdiv1beta1.DataVolumeCondition{waiting}, bodies: map[string]string{"events": noEvents, name: claim},
-			want: []string{ofVolume, name, ofPrime, ofImporter}, claims: 1,
+			conditions: []cdiv1beta1.DataVolumeCondition{waiting},
+			bodies:     map[string]string{"events": noEvents, name: claim},
+			want:       []string{ofVolume, name, ofPrime, ofImporter},
+			claims:     1,
 		},
 		"the importer waits, without a CSI driver": {
-			conditions: []cdiv1beta1.DataVolumeCondition{waiting}, bodies: map[string]string{"events": noEvents, name: withoutPopulator},
-			want: []string{ofVolume, name, ofImporterWithoutPopulator}, claims: 1,
+			conditions: []cdiv1beta1.DataVolumeCondition{waiting},
+			bodies:     map[string]string{"events": noEvents, name: withoutPopulator},
+			want:       []string{ofVolume, name, ofImporterWithoutPopulator},
+			claims:     1,
 		},
 		"the importer has failed": {
 			bodies: map[string]string{"events": eventList("ErrImportFailed"), name: claim, "prime-u1": prime},
-			want:   []string{ofVolume, name, ofPrime, "prime-u1"}, claims: 2,
+			want:   []string{ofVolume, name, ofPrime, "prime-u1"},
+			claims: 2,
 		},
 	} {
 		dv := &cdiv1beta1.DataVolume{Spec: cdiv1beta1.DataVolumeSpec{Source: tc.source}}
-		dv.Name, dv.Namespace, dv.Status.Conditions = name, "machines", tc.conditions
+		dv.Name = name
+		dv.Namespace = "machines"
+		dv.Status.Conditions = tc.conditions
 
-		cluster, related := &answers{bodies: tc.bodies}, &diagnose.Evidence{}
+		cluster := &answers{bodies: tc.bodies}
+		related := &diagnose.Evidence{}
 		r := readerAt(t, cluster)
 		r.readVolume(t.Context(), dv, related)
 		require.Equal(t, tc.want, cluster.asked, reason)
@@ -101,9 +111,12 @@ func TestReadRelated_GuestDoesNotRun(t *testing.T) {
 		cluster := &answers{bodies: map[string]string{
 			"pods": pods, "events": noEvents, "datavolumes": `{"kind":"DataVolumeList","apiVersion":"cdi.kubevirt.io/v1beta1","items":[]}`,
 		}}
-		seen := &evidence{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, Instance: &kubevirtv1.VirtualMachineInstance{
-			Status: kubevirtv1.VirtualMachineInstanceStatus{Phase: phase, NodeName: "host", ActivePods: map[types.UID]string{"a": "other", "b": "host"}},
-		}}}
+		seen := &evidence{Evidence: diagnose.Evidence{
+			VirtualMachine: &kubevirtv1.VirtualMachine{},
+			Instance: &kubevirtv1.VirtualMachineInstance{
+				Status: kubevirtv1.VirtualMachineInstanceStatus{Phase: phase, NodeName: "host", ActivePods: map[types.UID]string{"a": "other", "b": "host"}},
+			},
+		}}
 		found := readerAt(t, cluster).readRelated(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)
 
 		require.Equal(t, []string{"pods", wants}, cluster.asked, phase)

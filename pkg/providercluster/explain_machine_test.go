@@ -56,12 +56,15 @@ func explainedBy(t *testing.T, cluster http.RoundTripper) (*spi.Explanation, err
 	t.Helper()
 
 	clients := providerapi.NewCache(providerapi.Options{
-		QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster },
+		QPS:           100,
+		Burst:         200,
+		WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster },
 	})
 
 	return NewExplainer(clients, clock.RealClock{}, 30*time.Second).ExplainMachine(t.Context(), &spi.ExplainMachineInput{
 		Kubeconfig: hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}),
-		Name:       "m", Identity: spi.Identity{Cluster: "c", Role: "node"},
+		Name:       "m",
+		Identity:   spi.Identity{Cluster: "c", Role: "node"},
 	})
 }
 
@@ -204,7 +207,8 @@ func TestExplainVolumes(t *testing.T) {
 	clients := providerapi.NewCache(providerapi.Options{QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster }})
 
 	got, err := NewExplainer(clients, clock.RealClock{}, 30*time.Second).ExplainVolumes(t.Context(), &spi.ExplainVolumesInput{
-		Kubeconfig: hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}), Labels: map[string]string{"cluster": "c"},
+		Kubeconfig: hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}),
+		Labels:     map[string]string{"cluster": "c"},
 	})
 	require.NoError(t, err)
 	require.Equal(t, 602, got.Count)
@@ -232,7 +236,8 @@ func TestExplainVolumes_LeftClaim(t *testing.T) {
 		clients := providerapi.NewCache(providerapi.Options{QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster }})
 
 		got, err := NewExplainer(clients, clock.RealClock{}, 30*time.Second).ExplainVolumes(t.Context(), &spi.ExplainVolumesInput{
-			Kubeconfig: hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}), Cluster: "c",
+			Kubeconfig: hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}),
+			Cluster:    "c",
 		})
 		require.NoError(t, err)
 		require.Len(t, got.Incomplete, want)

@@ -35,8 +35,10 @@ func TestDeleteMachine_AbandonedInLostCluster(t *testing.T) {
 
 			p, kubeconfig := providerAt(t, func(w http.ResponseWriter, _ *http.Request) {
 				answerWith(t, w, code, &metav1.Status{
-					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code),
-					Reason: metav1.StatusReason(http.StatusText(code)),
+					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+					Status:   metav1.StatusFailure,
+					Code:     int32(code),
+					Reason:   metav1.StatusReason(http.StatusText(code)),
 				})
 			})
 			given := &spi.RecordedAddress{Abandoned: true}
@@ -48,7 +50,12 @@ func TestDeleteMachine_AbandonedInLostCluster(t *testing.T) {
 			require.NoError(t, p.DeleteMachine(t.Context(), in))
 
 			_, err := p.GetMachineStatus(t.Context(), &spi.ObserveMachineInput{
-				Kubeconfig: kubeconfig, Name: "m", Identity: ours, HasProviderID: true, Deleting: true, Recorded: given,
+				Kubeconfig:    kubeconfig,
+				Name:          "m",
+				Identity:      ours,
+				HasProviderID: true,
+				Deleting:      true,
+				Recorded:      given,
 			})
 			require.ErrorIs(t, err, spi.ErrNotFound)
 		})
@@ -69,14 +76,16 @@ func TestDeleteMachine_AbandonedWithoutCredentials(t *testing.T) {
 			t.Parallel()
 
 			p, _ := providerAt(t, nil)
-			in.Name, in.HasProviderID = "m", true
+			in.Name = "m"
+			in.HasProviderID = true
 			require.ErrorIs(t, p.DeleteMachine(t.Context(), &in), spi.ErrInvalid)
 
 			observed := &spi.ObserveMachineInput{Kubeconfig: in.Kubeconfig, Name: "m", Identity: in.Identity, HasProviderID: true, Deleting: true}
 			_, err := p.GetMachineStatus(t.Context(), observed)
 			require.ErrorIs(t, err, spi.ErrInvalid)
 
-			in.Recorded, observed.Recorded = &spi.RecordedAddress{Abandoned: true}, &spi.RecordedAddress{Abandoned: true}
+			in.Recorded = &spi.RecordedAddress{Abandoned: true}
+			observed.Recorded = &spi.RecordedAddress{Abandoned: true}
 			require.NoError(t, p.DeleteMachine(t.Context(), &in))
 
 			_, err = p.GetMachineStatus(t.Context(), observed)
@@ -108,7 +117,11 @@ func TestDeleteMachine_AbandonedKeepsDisks(t *testing.T) {
 	})
 
 	require.NoError(t, p.DeleteMachine(t.Context(), &spi.DeleteMachineInput{
-		Kubeconfig: kubeconfig, Name: "m", Identity: ours, HasProviderID: true, Recorded: &spi.RecordedAddress{Abandoned: true},
+		Kubeconfig:    kubeconfig,
+		Name:          "m",
+		Identity:      ours,
+		HasProviderID: true,
+		Recorded:      &spi.RecordedAddress{Abandoned: true},
 	}))
 	require.False(t, slices.Contains(sent, http.MethodDelete), "%v", sent)
 }
@@ -120,7 +133,8 @@ func providerAt(t *testing.T, serve http.HandlerFunc) (*Machines, []byte) {
 	server := httptest.NewTLSServer(serve)
 	t.Cleanup(server.Close)
 
-	clients, manager := providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000}), images.NewManager(clock.RealClock{}, time.Hour)
+	clients := providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000})
+	manager := images.NewManager(clock.RealClock{}, time.Hour)
 
 	return NewMachines(clients, manager, Options{OrphanPeriod: time.Hour, MaxDeleteWait: time.Second}), hostile.Kubeconfig(t, server)
 }

@@ -77,7 +77,8 @@ func TestHostileAnswers(t *testing.T) { //nolint:tparallel // It prints the figu
 
 				largest = max(largest, memory)
 				if took > slowest {
-					slowest, where = took, method+" of "+name
+					slowest = took
+					where = method + " of " + name
 				}
 			})
 		}
@@ -112,7 +113,8 @@ func callsOf(t *testing.T, answer hostile.Answer) (longest time.Duration, method
 
 	process := exec.CommandContext(ctx, os.Args[0])
 	process.Env = append(os.Environ(), hostileKubeconfig+"="+file, hostile.MemoryLimit)
-	process.Stdout, process.Stderr = &out, &logged
+	process.Stdout = &out
+	process.Stderr = &logged
 	hostile.Contain(t, process, hostile.SidecarLimit)
 
 	began := time.Now()
@@ -136,7 +138,8 @@ func callsOf(t *testing.T, answer hostile.Answer) (longest time.Duration, method
 		require.NoError(t, err, line)
 
 		if took > longest {
-			longest, method = took, name
+			longest = took
+			method = name
 		}
 	}
 
@@ -153,7 +156,11 @@ func callEverything(file string) int {
 
 	clients := providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000, RetryFor: 500 * time.Millisecond})
 	p := NewMachines(clients, images.NewManager(clock.RealClock{}, time.Hour), Options{
-		InitializeWait: time.Second, UnschedulableGrace: time.Second, OrphanGracePeriod: time.Minute, OrphanPeriod: time.Hour, MaxDeleteWait: time.Second,
+		InitializeWait:     time.Second,
+		UnschedulableGrace: time.Second,
+		OrphanGracePeriod:  time.Minute,
+		OrphanPeriod:       time.Hour,
+		MaxDeleteWait:      time.Second,
 	})
 	explainer := NewExplainer(clients, clock.RealClock{}, time.Second)
 

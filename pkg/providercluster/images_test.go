@@ -39,9 +39,12 @@ func TestRepairImage_RefusedClaim(t *testing.T) {
 
 			image := &cdiv1beta1.DataVolume{
 				ObjectMeta: metav1.ObjectMeta{Name: "image", Namespace: "ns", UID: "i", CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour))},
-				Status: cdiv1beta1.DataVolumeStatus{Phase: cdiv1beta1.Pending, Conditions: []cdiv1beta1.DataVolumeCondition{
-					{Type: cdiv1beta1.DataVolumeBound, Status: corev1.ConditionFalse, Reason: "ErrExceededQuota"},
-				}},
+				Status: cdiv1beta1.DataVolumeStatus{
+					Phase: cdiv1beta1.Pending,
+					Conditions: []cdiv1beta1.DataVolumeCondition{
+						{Type: cdiv1beta1.DataVolumeBound, Status: corev1.ConditionFalse, Reason: "ErrExceededQuota"},
+					},
+				},
 			}
 			cdi := fake.NewSimpleClientset(image)
 			cdi.PrependReactor("delete", "datavolumes", func(clienttesting.Action) (bool, runtime.Object, error) {

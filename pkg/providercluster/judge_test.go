@@ -34,7 +34,10 @@ func TestJudge_RelatedEvidenceAtReadTime(t *testing.T) {
 					Status: cdiv1beta1.DataVolumeStatus{
 						Phase: cdiv1beta1.ImportInProgress,
 						Conditions: []cdiv1beta1.DataVolumeCondition{{
-							Type: cdiv1beta1.DataVolumeRunning, Status: corev1.ConditionFalse, Reason: "Error", Message: "Unable to connect: 404",
+							Type:               cdiv1beta1.DataVolumeRunning,
+							Status:             corev1.ConditionFalse,
+							Reason:             "Error",
+							Message:            "Unable to connect: 404",
 							LastTransitionTime: metav1.NewTime(failed),
 						}},
 					},
@@ -59,21 +62,30 @@ func TestJudge_SchedulerConditionsNow(t *testing.T) {
 	bound := time.Now().Truncate(time.Second)
 	p := NewMachines(nil, nil, Options{Clock: clocktesting.NewFakeClock(bound.Add(2 * time.Minute)), UnschedulableGrace: grace})
 	unschedulable := kubevirtv1.VirtualMachineInstanceCondition{
-		Type: kubevirtv1.VirtualMachineInstanceConditionType(corev1.PodScheduled), Status: corev1.ConditionFalse,
-		Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available: 3 Insufficient cpu.", LastTransitionTime: metav1.NewTime(bound),
+		Type:               kubevirtv1.VirtualMachineInstanceConditionType(corev1.PodScheduled),
+		Status:             corev1.ConditionFalse,
+		Reason:             corev1.PodReasonUnschedulable,
+		Message:            "0/3 nodes are available: 3 Insufficient cpu.",
+		LastTransitionTime: metav1.NewTime(bound),
 	}
 	state := func(read time.Duration, conditions ...kubevirtv1.VirtualMachineInstanceCondition) *evidence {
 		return &evidence{
 			Evidence: diagnose.Evidence{
 				VirtualMachine: &kubevirtv1.VirtualMachine{},
 				Instance: &kubevirtv1.VirtualMachineInstance{Status: kubevirtv1.VirtualMachineInstanceStatus{
-					ActivePods: map[types.UID]string{"pod": "node"}, Conditions: conditions,
+					ActivePods: map[types.UID]string{"pod": "node"},
+					Conditions: conditions,
 				}},
 				Pods: []corev1.Pod{{
 					Spec: corev1.PodSpec{NodeName: "node"},
-					Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
-						Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(bound),
-					}}},
+					Status: corev1.PodStatus{
+						Phase: corev1.PodPending,
+						Conditions: []corev1.PodCondition{{
+							Type:               corev1.PodScheduled,
+							Status:             corev1.ConditionTrue,
+							LastTransitionTime: metav1.NewTime(bound),
+						}},
+					},
 				}},
 			},
 			readAt: bound.Add(read),

@@ -47,7 +47,8 @@ func serveList(t *testing.T, pageOf func(token string) page) (raw []byte, asked 
 		}
 
 		list := metav1.PartialObjectMetadataList{
-			TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadataList", APIVersion: "meta.k8s.io/v1"}, ListMeta: metav1.ListMeta{Continue: p.next},
+			TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadataList", APIVersion: "meta.k8s.io/v1"},
+			ListMeta: metav1.ListMeta{Continue: p.next},
 		}
 
 		for i := range p.size {
@@ -86,7 +87,9 @@ func TestListMachines_OmitsOtherShoots(t *testing.T) {
 		"":    {"m-0", "m-1", "m-2"},
 	} {
 		machines, err := p.ListMachines(t.Context(), &spi.ListMachinesInput{
-			Kubeconfig: raw, Identity: spi.Identity{Cluster: "c", Role: "node"}, Class: spi.Class{ShootUID: uid},
+			Kubeconfig: raw,
+			Identity:   spi.Identity{Cluster: "c", Role: "node"},
+			Class:      spi.Class{ShootUID: uid},
 		})
 		require.NoError(t, err)
 

@@ -117,7 +117,8 @@ func TestPhases_ShareARegistry(t *testing.T) {
 	t.Parallel()
 
 	c := clocktesting.NewFakePassiveClock(time.Now())
-	first, last := newPhases(c, records.Running), newPhases(c, records.Joined)
+	first := newPhases(c, records.Running)
+	last := newPhases(c, records.Joined)
 	last.Done("a", map[records.Phase]time.Duration{records.Joined: 40 * time.Second})
 
 	require.Equal(t, map[string]string{"running": "0: 0 s", "joined": "1: 40 s"}, samples(t, durations, first, last))

@@ -78,8 +78,13 @@ func input(t *testing.T, raw []byte) *spi.CreateMachineInput {
 	require.Empty(t, errs)
 
 	return &spi.CreateMachineInput{
-		Name: "pool-z1-5f4d8-abcde", UID: uid, Deployment: "pool-z1", WorkerPool: "pool", Architecture: "amd64",
-		UserData: []byte("#cloud-config\n"), Spec: spec,
+		Name:         "pool-z1-5f4d8-abcde",
+		UID:          uid,
+		Deployment:   "pool-z1",
+		WorkerPool:   "pool",
+		Architecture: "amd64",
+		UserData:     []byte("#cloud-config\n"),
+		Spec:         spec,
 	}
 }
 
@@ -120,7 +125,8 @@ func TestVirtualMachine_CopiesInput(t *testing.T) {
 
 	in := input(t, []byte(`{"tags":{"mcm.gardener.cloud/cluster":"c"},"cpu":{"cores":1},"rootVolume":{"source":{"http":{"url":"a"}}}}`))
 	vm := virtualMachine(t, in)
-	vm.Labels["x"], vm.Spec.Template.ObjectMeta.Labels["y"] = "x", "y"
+	vm.Labels["x"] = "x"
+	vm.Spec.Template.ObjectMeta.Labels["y"] = "y"
 	vm.Spec.Template.Spec.Domain.CPU.Cores = 7
 
 	image, err := in.Image().DataVolume("machines")

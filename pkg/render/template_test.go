@@ -38,9 +38,14 @@ func TestMergeTemplate(t *testing.T) {
 		dnsConfig: {nameservers: [192.0.2.2], options: [{name: ndots, value: "5"}]},
 		terminationGracePeriodSeconds: 0}}}}`)
 
-	require.Equal(t, &kubevirtv1.CPU{Cores: 2, Sockets: 3, DedicatedCPUPlacement: true, Features: []kubevirtv1.CPUFeature{
-		{Name: "a", Policy: "require"}, {Name: "b", Policy: "disable"}, {Name: "c"},
-	}}, spec.Domain.CPU, "objects merge, and lists of named entries by name")
+	require.Equal(t, &kubevirtv1.CPU{
+		Cores:                 2,
+		Sockets:               3,
+		DedicatedCPUPlacement: true,
+		Features: []kubevirtv1.CPUFeature{
+			{Name: "a", Policy: "require"}, {Name: "b", Policy: "disable"}, {Name: "c"},
+		},
+	}, spec.Domain.CPU, "objects merge, and lists of named entries by name")
 	require.Equal(t, []string{"192.0.2.2"}, spec.DNSConfig.Nameservers, "other lists replace")
 	require.Equal(t, []corev1.PodDNSConfigOption{{Name: "ndots", Value: new("5")}, {Name: "edns0"}}, spec.DNSConfig.Options)
 	require.Zero(t, *spec.TerminationGracePeriodSeconds, "zero is a value")

@@ -68,6 +68,10 @@ func TestAsError(t *testing.T) {
 	wrapped := fmt.Errorf("sweep: %w", own)
 	got := spi.AsError(wrapped)
 	require.Equal(t, &spi.Error{
-		Kind: spi.ErrForbidden, Reason: "CloneForbidden", Message: "sweep: CloneForbidden: no; grant it", Kubeconfig: true, Cause: wrapped,
+		Kind:       spi.ErrForbidden,
+		Reason:     "CloneForbidden",
+		Message:    "sweep: CloneForbidden: no; grant it",
+		Kubeconfig: true,
+		Cause:      wrapped,
 	}, got)
 }

@@ -56,11 +56,14 @@ func TestNewCommand_Controllers(t *testing.T) {
 		text []string
 	}{
 		"Running": {
-			reason: "both leases are fresh", change: func(c commands.Cluster) { c.Leased(commands.JustNow, commands.JustNow) },
-			text: []string{"machine-controller: running, lease renewed", "NO CAUSE FOUND"},
+			reason: "both leases are fresh",
+			change: func(c commands.Cluster) { c.Leased(commands.JustNow, commands.JustNow) },
+			text:   []string{"machine-controller: running, lease renewed", "NO CAUSE FOUND"},
 		},
 		"SidecarDead": {
-			reason: "its lease is old", change: func(c commands.Cluster) { c.Leased(commands.JustNow, commands.Ago(5*time.Minute)) }, want: "ControllerDown",
+			reason: "its lease is old",
+			change: func(c commands.Cluster) { c.Leased(commands.JustNow, commands.Ago(5*time.Minute)) },
+			want:   "ControllerDown",
 			text: []string{
 				"CAUSE ControllerDown", "machine-controller: NOT RUNNING, lease renewed 5m", "machine-controller is not running: its lease shoot/machine-controller was renewed 5m",
 				"repair container machine-controller-manager-provider-kubevirt of Deployment machine-controller-manager", "as soon as the controller is running again",
@@ -68,59 +71,80 @@ func TestNewCommand_Controllers(t *testing.T) {
 			},
 		},
 		"ManagerDead": {
-			reason: "its lease is old", change: func(c commands.Cluster) { c.Leased(commands.Ago(5*time.Minute), commands.JustNow) }, want: "ControllerDown",
-			text: []string{"machine-controller-manager is not running", "no MachineDeployment or MachineSet is reconciled"},
+			reason: "its lease is old",
+			change: func(c commands.Cluster) { c.Leased(commands.Ago(5*time.Minute), commands.JustNow) },
+			want:   "ControllerDown",
+			text:   []string{"machine-controller-manager is not running", "no MachineDeployment or MachineSet is reconciled"},
 		},
 		"SidecarNeverRan": {
-			reason: "it has no lease, and the Machine is not reconciled", change: func(c commands.Cluster) {
+			reason: "it has no lease, and the Machine is not reconciled",
+			change: func(c commands.Cluster) {
 				c.Leased(commands.JustNow, commands.JustNow)
 				delete(c, commands.LeasePath+controlcluster.MachineController)
 				c[commands.MCMPath+"machines/m"] = fresh(commands.Ago(time.Hour), "")
-			}, want: "MachineNotReconciled", text: []string{"machine-controller: unknown, no lease found", "no lease shows that it is running"},
+			},
+			want: "MachineNotReconciled",
+			text: []string{"machine-controller: unknown, no lease found", "no lease shows that it is running"},
 		},
 		"NoLeaderElection": {
-			reason: "there are no leases, and the Machine was reconciled", change: func(commands.Cluster) {},
-			text: []string{"machine-controller: unknown, no lease found", "NO CAUSE FOUND", "a controller updated the Machine's status"},
+			reason: "there are no leases, and the Machine was reconciled",
+			change: func(commands.Cluster) {},
+			text:   []string{"machine-controller: unknown, no lease found", "NO CAUSE FOUND", "a controller updated the Machine's status"},
 		},
 		"NotReconciled": {
-			reason: "no controller has reconciled the Machine", change: func(c commands.Cluster) { c[commands.MCMPath+"machines/m"] = fresh(commands.Ago(5*time.Hour), "") }, want: "MachineNotReconciled",
-			text: []string{"has not reconciled the Machine since its creation 5h", "none: no controller has updated", "--namespace=shoot"},
+			reason: "no controller has reconciled the Machine",
+			change: func(c commands.Cluster) { c[commands.MCMPath+"machines/m"] = fresh(commands.Ago(5*time.Hour), "") },
+			want:   "MachineNotReconciled",
+			text:   []string{"has not reconciled the Machine since its creation 5h", "none: no controller has updated", "--namespace=shoot"},
 		},
 		"JustCreated": {reason: "it may be taken up yet", change: func(c commands.Cluster) { c[commands.MCMPath+"machines/m"] = fresh(commands.JustNow, "") }},
 		"TakenUp": {
-			reason: "the finalizer is a sign of life", change: func(c commands.Cluster) {
+			reason: "the finalizer is a sign of life",
+			change: func(c commands.Cluster) {
 				c[commands.MCMPath+"machines/m"] = fresh(commands.Ago(time.Hour), `,"finalizers":["machine.sapcloud.io/machine-controller-manager"]`)
 			},
 		},
 		"NoClass": {
-			reason: "machine-controller-manager skips the Machine", change: func(c commands.Cluster) { delete(c, commands.MCMPath+"machineclasses/c") }, want: "MachineClassNotFound",
-			text: []string{"MachineClass shoot/c, which the Machine refers to, does not exist", "when the MachineClass is created"},
+			reason: "machine-controller-manager skips the Machine",
+			change: func(c commands.Cluster) { delete(c, commands.MCMPath+"machineclasses/c") },
+			want:   "MachineClassNotFound",
+			text:   []string{"MachineClass shoot/c, which the Machine refers to, does not exist", "when the MachineClass is created"},
 		},
 		"NoSecret": {
-			reason: "machine-controller-manager hands over no kubeconfig", change: func(c commands.Cluster) { delete(c, "/api/v1/namespaces/shoot/secrets/s") }, want: "ClassSecretNotFound",
+			reason: "machine-controller-manager hands over no kubeconfig",
+			change: func(c commands.Cluster) { delete(c, "/api/v1/namespaces/shoot/secrets/s") },
+			want:   "ClassSecretNotFound",
 			text: []string{
 				"Secret shoot/s does not exist", "shoot/s: NOT FOUND", "create the Secret in namespace shoot with the keys kubeconfig and userData", "InvalidArgument",
 				"retries 3m after each failure; to retry now", `kubectl --namespace=shoot annotate machineclass c --overwrite kubevirt.machine.gardener.cloud/retry="$(date +%s)"`,
 			},
 		},
 		"SecretElsewhere": {
-			reason: "machine-controller-manager watches one namespace", change: func(c commands.Cluster) {
+			reason: "machine-controller-manager watches one namespace",
+			change: func(c commands.Cluster) {
 				c[commands.MCMPath+"machineclasses/c"] = strings.Replace(commands.ShootClass, `"name":"s","namespace":"shoot"`, `"name":"s","namespace":"other"`, 1)
 				c["/api/v1/namespaces/other/secrets/s"] = c["/api/v1/namespaces/shoot/secrets/s"]
-			}, want: "ClassSecretNotFound", text: []string{"other/s: NOT VISIBLE to machine-controller-manager", "correct secretRef and credentialsSecretRef"},
+			},
+			want: "ClassSecretNotFound",
+			text: []string{"other/s: NOT VISIBLE to machine-controller-manager", "correct secretRef and credentialsSecretRef"},
 		},
 		"Deleting": {
-			reason: "the class's annotation does not reach it", change: func(c commands.Cluster) {
+			reason: "the class's annotation does not reach it",
+			change: func(c commands.Cluster) {
 				delete(c, "/api/v1/namespaces/shoot/secrets/s")
 				c[commands.MCMPath+"machines/m"] = fresh(commands.Ago(time.Hour), `,"deletionTimestamp":"2026-01-02T03:04:05Z","finalizers":["x"]`)
-			}, want: "ClassSecretNotFound",
+			},
+			want: "ClassSecretNotFound",
 			text: []string{"retries 10m after each failure", "kubectl --namespace=shoot rollout restart deployment/machine-controller-manager"},
 		},
 		"Both": {
-			reason: "what is to be repaired first comes first", change: func(c commands.Cluster) {
+			reason: "what is to be repaired first comes first",
+			change: func(c commands.Cluster) {
 				c.Leased(commands.JustNow, commands.Ago(time.Hour))
 				delete(c, "/api/v1/namespaces/shoot/secrets/s")
-			}, want: "ControllerDown", text: []string{"CAUSE ControllerDown", "CAUSE ClassSecretNotFound"},
+			},
+			want: "ControllerDown",
+			text: []string{"CAUSE ControllerDown", "CAUSE ClassSecretNotFound"},
 		},
 	}
 
@@ -157,7 +181,8 @@ func TestNewCommand_AllMachines(t *testing.T) {
 
 	shoot := commands.ShootWith(commands.Provided(t)).Leased(commands.JustNow, commands.JustNow)
 	list := `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineList","items":[` + shoot[commands.MCMPath+"machines/m"] + `]}`
-	shoot[commands.MCMPath+"machines"], shoot["/apis/machine.sapcloud.io/v1alpha1/machines"] = list, list
+	shoot[commands.MCMPath+"machines"] = list
+	shoot["/apis/machine.sapcloud.io/v1alpha1/machines"] = list
 
 	for _, flag := range []string{"--all", "--all-namespaces"} {
 		d, _, code := diagnosed(t, shoot, flag)

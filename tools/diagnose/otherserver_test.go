@@ -29,14 +29,23 @@ func TestNewCommand_OtherServer(t *testing.T) {
 		absent string
 	}{
 		"Same": {
-			reason: "a cluster may have several URLs", secret: installed("a"), code: output.ExitInvalid, want: []string{"CAUSE MachineVanished"}, absent: "NOT DIAGNOSED",
+			reason: "a cluster may have several URLs",
+			secret: installed("a"),
+			code:   output.ExitInvalid,
+			want:   []string{"CAUSE MachineVanished"},
+			absent: "NOT DIAGNOSED",
 		},
 		"Other": {
-			reason: "the machine is on the other cluster", secret: installed("b"), code: output.ExitUsage, absent: "MachineVanished",
-			want: []string{"NOT DIAGNOSED", "which is not the cluster of the MachineClass's Secret, https://127.0.0.1:"},
+			reason: "the machine is on the other cluster",
+			secret: installed("b"),
+			code:   output.ExitUsage,
+			absent: "MachineVanished",
+			want:   []string{"NOT DIAGNOSED", "which is not the cluster of the MachineClass's Secret, https://127.0.0.1:"},
 		},
 		"Unknown": {
-			reason: "they cannot be compared", secret: strings.Replace(commands.GoodKubeconfig, "https://kubevirt.example.com", "https://127.0.0.1:1", 1), code: output.ExitUsage,
+			reason: "they cannot be compared",
+			secret: strings.Replace(commands.GoodKubeconfig, "https://kubevirt.example.com", "https://127.0.0.1:1", 1),
+			code:   output.ExitUsage,
 			want: []string{
 				"NOT DIAGNOSED", "which may not be the cluster of the MachineClass's Secret, https://127.0.0.1:1", "if it is that cluster, the cause is MachineVanished: ",
 			},

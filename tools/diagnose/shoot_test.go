@@ -99,11 +99,16 @@ func TestRunShoot(t *testing.T) {
 		text []string
 	}{
 		"Healthy": {
-			reason: "all links are whole", volumes: []string{ready}, change: func(commands.Cluster) {},
-			text: []string{"NO CAUSE FOUND", "Infrastructure bar: Reconcile Succeeded", "MachineDeployment bar-worker-z1: 0 of 1 available", "1 Machine, none with a cause", "volumes 1, 0 incomplete"},
+			reason:  "all links are whole",
+			volumes: []string{ready},
+			change:  func(commands.Cluster) {},
+			text:    []string{"NO CAUSE FOUND", "Infrastructure bar: Reconcile Succeeded", "MachineDeployment bar-worker-z1: 0 of 1 available", "1 Machine, none with a cause", "volumes 1, 0 incomplete"},
 		},
 		"Infrastructure": {
-			reason: "nothing follows without it", want: "InfrastructureFailed", more: []string{"InstancetypeNotFound"}, vm: noType,
+			reason: "nothing follows without it",
+			want:   "InfrastructureFailed",
+			more:   []string{"InstancetypeNotFound"},
+			vm:     noType,
 			change: func(c commands.Cluster) {
 				setExtension(c, "infrastructures", failedWith("Failed", "ERR_INFRA_UNAUTHENTICATED", "replace the credentials of the Shoot"), "")
 			},
@@ -114,47 +119,60 @@ func TestRunShoot(t *testing.T) {
 			},
 		},
 		"ControlPlane": {
-			reason: "machines do not need it, but gardenlet waits for it", want: "ControlPlaneFailed",
+			reason: "machines do not need it, but gardenlet waits for it",
+			want:   "ControlPlaneFailed",
 			change: func(c commands.Cluster) {
 				setExtension(c, "controlplanes", failedWith("Error", "ERR_X", "no chart"), "")
-			}, text: []string{"no chart"},
+			},
+			text: []string{"no chart"},
 		},
 		"NotTakenUp": {
-			reason: "the extension does not run", want: "OperationPending",
+			reason: "the extension does not run",
+			want:   "OperationPending",
 			change: func(c commands.Cluster) {
 				setExtension(c, "infrastructures", succeeded, `"gardener.cloud/operation":"reconcile","gardener.cloud/timestamp":"`+earlier+`"`)
 			},
 			text: []string{"has not begun operation reconcile, which gardenlet requested 5m", "gardener-extension-heartbeat"},
 		},
 		"WorkerRepeatsTheMachine": {
-			reason: "the machine has the evidence", vm: noType, want: "InstancetypeNotFound", more: []string{"WorkerFailed"},
+			reason: "the machine has the evidence",
+			vm:     noType,
+			want:   "InstancetypeNotFound",
+			more:   []string{"WorkerFailed"},
 			change: func(c commands.Cluster) {
 				setExtension(c, "workers", failedWith("Error", "ERR_CONFIGURATION_PROBLEM", "machine m: InstancetypeNotFound: no worker"), "")
 			},
 			text: []string{"FIRST CAUSE InstancetypeNotFound", "reported by Machine shoot/m", "create the instancetype", "mcm-kubevirt diagnose --namespace=shoot m"},
 		},
 		"WorkersOwnError": {
-			reason: "no class is generated, whatever the machines of old ones do", vm: noType, want: "WorkerFailed", more: []string{"InstancetypeNotFound"},
+			reason: "no class is generated, whatever the machines of old ones do",
+			vm:     noType,
+			want:   "WorkerFailed",
+			more:   []string{"InstancetypeNotFound"},
 			change: func(c commands.Cluster) {
 				setExtension(c, "workers", failedWith("Failed", "ERR_CONFIGURATION_PROBLEM", "spec.provider.workers[0]: no such image"), "")
 			},
 		},
 		"MachineBeforeItsTimeout": {
-			reason: "the Worker still waits", vm: noType, want: "InstancetypeNotFound",
+			reason: "the Worker still waits",
+			vm:     noType,
+			want:   "InstancetypeNotFound",
 			change: func(c commands.Cluster) {
 				setExtension(c, "workers", `{"lastOperation":{"type":"Reconcile","state":"Processing","progress":75,"description":"waiting"}}`, "")
 			},
 			text: []string{"Worker bar: Reconcile Processing (75 %): waiting"},
 		},
 		"ControllerDown": {
-			reason: "no Machine is created", want: "ControllerDown",
+			reason: "no Machine is created",
+			want:   "ControllerDown",
 			change: func(c commands.Cluster) {
 				c[commands.MCMPath+"machines"] = `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineList","items":[]}`
 				c.Leased(commands.Ago(time.Hour), commands.Ago(time.Hour))
 			},
 		},
 		"FailedMachines": {
-			reason: "they are listed although they were replaced", want: "MachinesFailed",
+			reason: "they are listed although they were replaced",
+			want:   "MachinesFailed",
 			change: func(c commands.Cluster) {
 				c[commands.MCMPath+"machinedeployments"] = strings.Replace(c[commands.MCMPath+"machinedeployments"], `"availableReplicas":0`,
 					`"failedMachines":[{"name":"old","lastOperation":{"description":"it did not join"}}]`, 1)
@@ -162,15 +180,20 @@ func TestRunShoot(t *testing.T) {
 			text: []string{"old: it did not join", "0 of 1 available, 1 failed"},
 		},
 		"Volume": {
-			reason: "a pod waits for it", volumes: []string{lost, ready}, want: "DataVolumeFailed", change: func(commands.Cluster) {},
-			text: []string{"reported by volume pvc-1", "volumes 2, 1 incomplete", "delete the PersistentVolumeClaim of the shoot"},
+			reason:  "a pod waits for it",
+			volumes: []string{lost, ready},
+			want:    "DataVolumeFailed",
+			change:  func(commands.Cluster) {},
+			text:    []string{"reported by volume pvc-1", "volumes 2, 1 incomplete", "delete the PersistentVolumeClaim of the shoot"},
 		},
 		"Condition": {
-			reason: "it is the last that counts", want: "ConditionFalse",
+			reason: "it is the last that counts",
+			want:   "ConditionFalse",
 			change: func(c commands.Cluster) {
 				setExtension(c, "controlplanes", strings.Replace(succeeded, "{", `{"conditions":[{"type":"ControlPlaneHealthy","status":"False","reason":"Down",
 					"message":"no replica","lastTransitionTime":"2026-01-02T03:04:05Z"}],`, 1), "")
-			}, text: []string{"ControlPlaneHealthy=False Down: no replica"},
+			},
+			text: []string{"ControlPlaneHealthy=False Down: no replica"},
 		},
 	}
 

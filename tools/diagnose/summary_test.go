@@ -52,20 +52,27 @@ func TestPrintSummary_Deployments(t *testing.T) {
 		text           []string
 	}{
 		"NoStrategy": {
-			reason: "machine-controller-manager only logs it", change: func(spec map[string]any) { delete(spec, "strategy") }, want: "MachineDeploymentRefused",
+			reason: "machine-controller-manager only logs it",
+			change: func(spec map[string]any) { delete(spec, "strategy") },
+			want:   "MachineDeploymentRefused",
 			text: []string{
 				"1 MachineDeployment wants 3 Machines, none exists", "CAUSE MachineDeploymentRefused", "spec.strategy.type: Required value: set it to RollingUpdate",
 				"kubectl --namespace=shoot get machinedeployment pool --output=yaml",
 			},
 		},
 		"NoManager": {
-			reason: "its lease is old", change: func(map[string]any) {}, managerRenewed: commands.Ago(time.Hour), want: "ControllerDown",
-			text: []string{"machine-controller-manager is not running", "no MachineDeployment or MachineSet is reconciled"},
+			reason:         "its lease is old",
+			change:         func(map[string]any) {},
+			managerRenewed: commands.Ago(time.Hour),
+			want:           "ControllerDown",
+			text:           []string{"machine-controller-manager is not running", "no MachineDeployment or MachineSet is reconciled"},
 		},
 		"Paused": {reason: "it is to wait", change: func(spec map[string]any) { spec["paused"] = true }, want: "MachineDeploymentPaused", text: []string{"remove spec.paused"}},
 		"NotReconciled": {
-			reason: "nothing explains it", change: func(map[string]any) {}, want: "MachineDeploymentNotReconciled",
-			text: []string{"kubectl --namespace=shoot logs deployment/machine-controller-manager"},
+			reason: "nothing explains it",
+			change: func(map[string]any) {},
+			want:   "MachineDeploymentNotReconciled",
+			text:   []string{"kubectl --namespace=shoot logs deployment/machine-controller-manager"},
 		},
 	}
 
@@ -157,9 +164,17 @@ func TestProblems(t *testing.T) {
 	t.Parallel()
 
 	failed := func(namespace, name, remedy, command string) diagnosis.Machine {
-		return diagnosis.Machine{Namespace: namespace, Name: name, Result: diagnosis.ResultCauseFound, Cause: &diagnosis.Cause{
-			Reason: "Unschedulable", Message: "no node", Remedy: remedy, Retry: &diagnosis.Retry{When: "later", Command: command},
-		}}
+		return diagnosis.Machine{
+			Namespace: namespace,
+			Name:      name,
+			Result:    diagnosis.ResultCauseFound,
+			Cause: &diagnosis.Cause{
+				Reason:  "Unschedulable",
+				Message: "no node",
+				Remedy:  remedy,
+				Retry:   &diagnosis.Retry{When: "later", Command: command},
+			},
+		}
 	}
 
 	d := &diagnosis.Report{Machines: []diagnosis.Machine{

@@ -62,13 +62,18 @@ metadata: {name: s, namespace: ns}
 		"List":            {reason: "as kubectl prints several", text: "apiVersion: v1\nkind: List\nitems:\n" + item + otherItem, want: "2 MachineClasses, 0 errors"},
 		"TypedList": {
 			reason: "the API server's lists have items without a kind",
-			text:   "apiVersion: machine.sapcloud.io/v1alpha1\nkind: MachineClassList\nitems:\n" + untyped, want: "1 MachineClass, 0 errors",
+			text:   "apiVersion: machine.sapcloud.io/v1alpha1\nkind: MachineClassList\nitems:\n" + untyped,
+			want:   "1 MachineClass, 0 errors",
 		},
 		"OtherGroups": {
-			reason: "other APIs have kinds of the same name", text: commands.Valid + foreign, want: "1 MachineClass, 0 errors, 3 warnings; objects of other kinds: 3",
+			reason: "other APIs have kinds of the same name",
+			text:   commands.Valid + foreign,
+			want:   "1 MachineClass, 0 errors, 3 warnings; objects of other kinds: 3",
 		},
 		"OtherKinds": {
-			reason: "they are counted", text: commands.Valid + "---\napiVersion: v1\nkind: ConfigMap\nzone: [1\n  ]\n---\nkind: AllowList\n", want: "objects of other kinds: 2",
+			reason: "they are counted",
+			text:   commands.Valid + "---\napiVersion: v1\nkind: ConfigMap\nzone: [1\n  ]\n---\nkind: AllowList\n",
+			want:   "objects of other kinds: 2",
 		},
 	}
 

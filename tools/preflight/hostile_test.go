@@ -95,8 +95,10 @@ func TestCheck_TwoClusters(t *testing.T) {
 
 			w.WriteHeader(http.StatusForbidden)
 			_ = json.NewEncoder(w).Encode(&metav1.Status{
-				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
-				Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+				Status:   metav1.StatusFailure,
+				Code:     http.StatusForbidden,
+				Reason:   metav1.StatusReasonForbidden,
 			})
 		}))
 		t.Cleanup(server.Close)
@@ -119,7 +121,8 @@ func TestCheck_TwoClusters(t *testing.T) {
 
 			require.NoError(t, json.Unmarshal([]byte(out), &got))
 
-			errors, unknown := 0, 0
+			errors := 0
+			unknown := 0
 
 			for _, r := range got.Clusters[0].Results {
 				switch {
@@ -219,11 +222,20 @@ func hostileCluster(status int, text string) http.Handler {
 			w.WriteHeader(max(status, http.StatusCreated))
 
 			answer = &metav1.Status{
-				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Message: text, Reason: metav1.StatusReason(text),
-				Code: int32(max(status, http.StatusCreated)),
-				Details: &metav1.StatusDetails{Name: text, Kind: text, Causes: []metav1.StatusCause{{
-					Type: metav1.CauseTypeFieldValueInvalid, Field: "spec." + text, Message: text,
-				}}},
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+				Status:   metav1.StatusFailure,
+				Message:  text,
+				Reason:   metav1.StatusReason(text),
+				Code:     int32(max(status, http.StatusCreated)),
+				Details: &metav1.StatusDetails{
+					Name: text,
+					Kind: text,
+					Causes: []metav1.StatusCause{{
+						Type:    metav1.CauseTypeFieldValueInvalid,
+						Field:   "spec." + text,
+						Message: text,
+					}},
+				},
 			}
 		}
 
@@ -253,7 +265,8 @@ func hostileObject(name, text string) any {
 			list := &corev1.LimitRangeList{Items: make([]corev1.LimitRange, 1)}
 			list.Items[0].Name = text
 			list.Items[0].Spec.Limits = []corev1.LimitRangeItem{{
-				Type: corev1.LimitTypePod, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Mi")},
+				Type: corev1.LimitTypePod,
+				Max:  corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Mi")},
 			}}
 
 			return list

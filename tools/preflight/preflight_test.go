@@ -30,26 +30,32 @@ func TestCheck(t *testing.T) {
 		want   []checks.Result
 	}{
 		"Unreachable": {
-			reason: "one result says it all", stdin: commands.WithSecret(commands.Valid, commands.Unreachable),
-			want: []checks.Result{{Check: "credentials", Subject: "Secret ns/s", Message: "connection refused"}},
+			reason: "one result says it all",
+			stdin:  commands.WithSecret(commands.Valid, commands.Unreachable),
+			want:   []checks.Result{{Check: "credentials", Subject: "Secret ns/s", Message: "connection refused"}},
 		},
 		"Admin": {
-			reason: "without the Secret, the flag's kubeconfig is used", stdin: commands.Valid, args: []string{"--provider-kubeconfig", "ADMIN"},
-			want: []checks.Result{{Check: "credentials", Subject: "--provider-kubeconfig", Message: "connection refused"}},
+			reason: "without the Secret, the flag's kubeconfig is used",
+			stdin:  commands.Valid,
+			args:   []string{"--provider-kubeconfig", "ADMIN"},
+			want:   []checks.Result{{Check: "credentials", Subject: "--provider-kubeconfig", Message: "connection refused"}},
 		},
 		"RefusedKubeconfig": {
-			reason: "kubeconfigs are read as the driver reads them", stdin: commands.WithSecret(commands.Valid, strings.Replace(commands.Unreachable, "token: t0p-secret", "exec: {command: rm}", 1)),
-			want: []checks.Result{{Check: "credentials", Subject: "Secret ns/s", Message: "exec"}},
+			reason: "kubeconfigs are read as the driver reads them",
+			stdin:  commands.WithSecret(commands.Valid, strings.Replace(commands.Unreachable, "token: t0p-secret", "exec: {command: rm}", 1)),
+			want:   []checks.Result{{Check: "credentials", Subject: "Secret ns/s", Message: "exec"}},
 		},
 		"BadSpec": {
-			reason: "a class that cannot be read does not keep others", stdin: commands.WithSecret(commands.Valid+"  zoen: z\n", commands.Unreachable),
+			reason: "a class that cannot be read does not keep others",
+			stdin:  commands.WithSecret(commands.Valid+"  zoen: z\n", commands.Unreachable),
 			want: []checks.Result{
 				{Check: "credentials", Subject: "Secret ns/s", Message: "connection refused"},
 				{Check: "class", Class: "c", Subject: "MachineClass c", Message: "zoen"},
 			},
 		},
 		"BadManifest": {
-			reason: "nor does one that is no manifest", stdin: commands.WithSecret(commands.Valid+"providor: kubevirt\n", commands.Unreachable),
+			reason: "nor does one that is no manifest",
+			stdin:  commands.WithSecret(commands.Valid+"providor: kubevirt\n", commands.Unreachable),
 			want: []checks.Result{
 				{Check: "credentials", Subject: "Secret ns/s", Message: "connection refused"},
 				{Check: "class", Class: "c", Subject: "MachineClass c", Message: "providor"},
@@ -176,7 +182,9 @@ func TestNewCommand_Usage(t *testing.T) {
 		"NoSecret":   {reason: "all ways out are named", stdin: commands.Valid, args: []string{"-f", "-", "--control-kubeconfig", "missing.yaml"}, want: "add the Secret of MachineClass c to the files"},
 		"Impersonate": {
 			reason: "no control cluster is used, so nobody is impersonated",
-			stdin:  commands.WithSecret(commands.Valid, "{}"), args: []string{"-f", "-", "--as", "operator"}, want: "--as applies to the control cluster",
+			stdin:  commands.WithSecret(commands.Valid, "{}"),
+			args:   []string{"-f", "-", "--as", "operator"},
+			want:   "--as applies to the control cluster",
 		},
 		"UnknownFlag": {reason: "a typo is named", args: []string{"--kubeconf", "x"}, want: "--kubeconf"},
 	}
@@ -197,17 +205,20 @@ func TestSubjectsOf(t *testing.T) {
 
 	class := func(name, provider, secret string) *v1alpha1.MachineClass {
 		return &v1alpha1.MachineClass{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name}, Provider: provider,
-			SecretRef: &corev1.SecretReference{Namespace: "shoot", Name: secret},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name},
+			Provider:   provider,
+			SecretRef:  &corev1.SecretReference{Namespace: "shoot", Name: secret},
 		}
 	}
 	machine := func(name, of string) *v1alpha1.Machine {
 		return &v1alpha1.Machine{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name}, Spec: v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Name: of}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name},
+			Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Name: of}},
 		}
 	}
 	deployment := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "d"}}
-	deployment.Spec.Replicas, deployment.Spec.Template.Spec.Class.Name = 5, "a"
+	deployment.Spec.Replicas = 5
+	deployment.Spec.Template.Spec.Class.Name = "a"
 
 	cluster := &controlcluster.Cluster{
 		Machines: machinefake.NewSimpleClientset([]runtime.Object{

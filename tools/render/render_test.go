@@ -139,7 +139,10 @@ func TestRender_Errors(t *testing.T) {
 		"BadMachine":        {reason: "its name becomes a node's", stdin: commands.Valid, args: []string{"--machine", "m.1"}, want: "m.1"},
 		"ForeignProvider":   {reason: "the sidecar would refuse it", stdin: commands.Valid + "provider: aws\n", want: `"aws"`},
 		"SameNames": {
-			reason: "--class cannot tell them apart", stdin: commands.Valid + "---\n" + commands.Valid, args: []string{"--class", "c"}, want: "several MachineClasses c",
+			reason: "--class cannot tell them apart",
+			stdin:  commands.Valid + "---\n" + commands.Valid,
+			args:   []string{"--class", "c"},
+			want:   "several MachineClasses c",
 		},
 	}
 

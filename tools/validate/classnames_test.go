@@ -27,14 +27,19 @@ func TestNewReport_ClassNames(t *testing.T) {
 		"OtherNamespace": {reason: "these are two", text: commands.Valid + "---\n" + named("{name: c, namespace: other}"), want: "2 MachineClasses, 0 errors"},
 		"NoNamespace":    {reason: "it is applied to whatever namespace is meant", text: commands.Valid + "---\n" + named("{name: c}"), want: "2 MachineClasses, 0 errors"},
 		"Equal": {
-			reason: "one would replace the other", text: commands.Valid + "---\n" + commands.Valid, code: output.ExitInvalid,
-			want: `metadata.name: Duplicate value: "c": MachineClass ns/c is also defined at standard input:1; rename or remove one of them`,
+			reason: "one would replace the other",
+			text:   commands.Valid + "---\n" + commands.Valid,
+			code:   output.ExitInvalid,
+			want:   `metadata.name: Duplicate value: "c": MachineClass ns/c is also defined at standard input:1; rename or remove one of them`,
 		},
 		"Generated": {reason: "MachineDeployments refer to a name", text: named("{generateName: c-}"), want: "metadata.name: Required value", code: output.ExitInvalid},
 		"UpperCase": {reason: "an API server refuses it", text: named("{name: Worker}"), want: `metadata.name: Invalid value: "Worker": a lowercase RFC 1123 subdomain`, code: output.ExitInvalid},
 		"Long":      {reason: "an API server refuses it", text: named("{name: " + strings.Repeat("w", 254) + "}"), want: "must be no more than 253", code: output.ExitInvalid},
 		"Namespace": {
-			reason: "an API server refuses it", text: named("{name: c, namespace: a.b}"), want: `metadata.namespace: Invalid value: "a.b"`, code: output.ExitInvalid,
+			reason: "an API server refuses it",
+			text:   named("{name: c, namespace: a.b}"),
+			want:   `metadata.namespace: Invalid value: "a.b"`,
+			code:   output.ExitInvalid,
 		},
 		"Dots": {reason: "Kubernetes allows them", text: named("{name: worker.z1, namespace: ns}"), want: ", 0 errors,"},
 	}

@@ -19,13 +19,16 @@ func TestValidateClass_LocalURLs(t *testing.T) {
 		want   string
 	}{
 		"Import": {
-			reason: "a server on the author's host", old: "containerDisk: {image: example.com/image}",
-			new:  "source: {http: {url: 'http://127.0.0.1:8000/i.qcow2'}}, storage: {resources: {requests: {storage: 20Gi}}}",
-			want: "rootVolume.source.http.url: has a loopback address, which for the pod that imports it means another host",
+			reason: "a server on the author's host",
+			old:    "containerDisk: {image: example.com/image}",
+			new:    "source: {http: {url: 'http://127.0.0.1:8000/i.qcow2'}}, storage: {resources: {requests: {storage: 20Gi}}}",
+			want:   "rootVolume.source.http.url: has a loopback address, which for the pod that imports it means another host",
 		},
 		"DNS": {
-			reason: "the stub of systemd-resolved", old: "region: r", new: "dnsConfig: {nameservers: [127.0.0.53]}\n  dnsPolicy: None\n  region: r",
-			want: "dnsConfig.nameservers[0]: is the guest's own address",
+			reason: "the stub of systemd-resolved",
+			old:    "region: r",
+			new:    "dnsConfig: {nameservers: [127.0.0.53]}\n  dnsPolicy: None\n  region: r",
+			want:   "dnsConfig.nameservers[0]: is the guest's own address",
 		},
 	}
 

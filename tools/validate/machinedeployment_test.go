@@ -81,7 +81,8 @@ func TestNewCommand_ValidDeployment(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &got))
 	require.Len(t, got.Deployments, 1)
 	require.Equal(t, []manifests.Finding{{
-		Field: "spec.template.spec.class.name", Line: 10,
+		Field:   "spec.template.spec.class.name",
+		Line:    10,
 		Message: "MachineClass c is not in the files, so it is not checked; without it, no Machine is created",
 	}}, got.Deployments[0].Warnings)
 }

@@ -171,7 +171,8 @@ func secretManifest(t *testing.T, name string, data map[string]string) string {
 	t.Helper()
 
 	object := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]string{"name": name, "namespace": "ns"}}
-	plain, encoded := map[string]string{}, map[string]string{}
+	plain := map[string]string{}
+	encoded := map[string]string{}
 
 	for key, value := range data {
 		if len(key)%2 == 1 {
@@ -181,7 +182,8 @@ func secretManifest(t *testing.T, name string, data map[string]string) string {
 		}
 	}
 
-	object["stringData"], object["data"] = plain, encoded
+	object["stringData"] = plain
+	object["data"] = encoded
 
 	text, err := yaml.Marshal(object)
 	require.NoError(t, err)
@@ -208,44 +210,68 @@ func TestNewCommand_SecretData(t *testing.T) {
 	}{
 		"One": {
 			reason:  "one Secret may hold everything",
-			secrets: secrets{"s": {"kubeconfig": commands.GoodKubeconfig, "userData": "#cloud-config <<BOOTSTRAP_TOKEN>>"}}, want: "0 errors, 2 warnings",
+			secrets: secrets{"s": {"kubeconfig": commands.GoodKubeconfig, "userData": "#cloud-config <<BOOTSTRAP_TOKEN>>"}},
+			want:    "0 errors, 2 warnings",
 		},
 		"Two": {
-			reason: "both Secrets are merged", class: both,
-			secrets: secrets{"s": {"userData": "#cloud-config <<BOOTSTRAP_TOKEN>>"}, "p": {"kubeconfig": commands.GoodKubeconfig}}, want: "0 errors, 2 warnings",
+			reason:  "both Secrets are merged",
+			class:   both,
+			secrets: secrets{"s": {"userData": "#cloud-config <<BOOTSTRAP_TOKEN>>"}, "p": {"kubeconfig": commands.GoodKubeconfig}},
+			want:    "0 errors, 2 warnings",
 		},
 		"CredentialsWin": {
-			reason: "as machine-controller-manager merges them", class: both,
-			secrets: secrets{"s": {"userData": "#cloud-config <<BOOTSTRAP_TOKEN>>", "kubeconfig": "bad"}, "p": {"kubeconfig": commands.GoodKubeconfig}}, want: "0 errors, 2 warnings",
+			reason:  "as machine-controller-manager merges them",
+			class:   both,
+			secrets: secrets{"s": {"userData": "#cloud-config <<BOOTSTRAP_TOKEN>>", "kubeconfig": "bad"}, "p": {"kubeconfig": commands.GoodKubeconfig}},
+			want:    "0 errors, 2 warnings",
 		},
 		"OneUnknown": {
-			reason: "what is missing may be in the other", class: both,
-			secrets: secrets{"s": {"userData": "#cloud-config"}}, want: "warning  line 11: credentialsSecretRef: Secret ns/p is not in the files",
+			reason:  "what is missing may be in the other",
+			class:   both,
+			secrets: secrets{"s": {"userData": "#cloud-config"}},
+			want:    "warning  line 11: credentialsSecretRef: Secret ns/p is not in the files",
 		},
 		"MissingInBoth": {
-			reason: "both are named", class: both, secrets: secrets{"s": {}, "p": {"kubeconfig": commands.GoodKubeconfig}},
-			want: "error    line 4: secretRef: the key userData is missing or empty in Secret ns/s and Secret ns/p", code: output.ExitInvalid,
+			reason:  "both are named",
+			class:   both,
+			secrets: secrets{"s": {}, "p": {"kubeconfig": commands.GoodKubeconfig}},
+			want:    "error    line 4: secretRef: the key userData is missing or empty in Secret ns/s and Secret ns/p",
+			code:    output.ExitInvalid,
 		},
 		"IncompleteRef": {
-			reason: "what is missing may be in the Secret that is not named", class: "credentialsSecretRef: {name: p}\n",
-			secrets: secrets{"s": {"userData": "#cloud-config"}}, want: ", 1 error,", code: output.ExitInvalid,
+			reason:  "what is missing may be in the Secret that is not named",
+			class:   "credentialsSecretRef: {name: p}\n",
+			secrets: secrets{"s": {"userData": "#cloud-config"}},
+			want:    ", 1 error,",
+			code:    output.ExitInvalid,
 		},
 		"Empty": {
-			reason: "an empty value is none", secrets: secrets{"s": {"userData": "", "kubeconfig": commands.GoodKubeconfig}}, want: "the key userData is missing or empty", code: output.ExitInvalid,
+			reason:  "an empty value is none",
+			secrets: secrets{"s": {"userData": "", "kubeconfig": commands.GoodKubeconfig}},
+			want:    "the key userData is missing or empty",
+			code:    output.ExitInvalid,
 		},
 		"NoKubeconfig": {
-			reason: "nothing of it is quoted", secrets: secrets{"s": {"userData": "u", "kubeconfig": "t0p-secret"}}, want: "not a kubeconfig", code: output.ExitInvalid,
+			reason:  "nothing of it is quoted",
+			secrets: secrets{"s": {"userData": "u", "kubeconfig": "t0p-secret"}},
+			want:    "not a kubeconfig",
+			code:    output.ExitInvalid,
 		},
 		"BadCertificate": {
-			reason: "nothing of it is quoted", secrets: secrets{"s": {"userData": "u", "kubeconfig": badCertificate}},
-			want: "key kubeconfig: its certificates or its client key are invalid", code: output.ExitInvalid,
+			reason:  "nothing of it is quoted",
+			secrets: secrets{"s": {"userData": "u", "kubeconfig": badCertificate}},
+			want:    "key kubeconfig: its certificates or its client key are invalid",
+			code:    output.ExitInvalid,
 		},
 		"NoNamespace": {
-			reason: "it is easily forgotten", secrets: secrets{"s": {"userData": "u", "kubeconfig": noNamespace}}, want: "in the namespace default",
+			reason:  "it is easily forgotten",
+			secrets: secrets{"s": {"userData": "u", "kubeconfig": noNamespace}},
+			want:    "in the namespace default",
 		},
 		"Ignition": {
 			reason:  "the user data is looked at",
-			secrets: secrets{"s": {"userData": `{"ignition": {"version": "3.4.0"}}`, "kubeconfig": commands.GoodKubeconfig}}, want: "warning  line 5: providerSpec.cloudInit.type",
+			secrets: secrets{"s": {"userData": `{"ignition": {"version": "3.4.0"}}`, "kubeconfig": commands.GoodKubeconfig}},
+			want:    "warning  line 5: providerSpec.cloudInit.type",
 		},
 	}
 
@@ -279,7 +305,8 @@ func TestValidateClass_UserData(t *testing.T) {
 	require.Equal(t, output.ExitInvalid, output.ExitCode(err))
 	require.Contains(t, out, "error    standard input:16: userData: Invalid value: must be an object")
 
-	class, separate := commands.Write(t, "class.yaml", commands.Valid), commands.Write(t, "secret.yaml", wrong)
+	class := commands.Write(t, "class.yaml", commands.Valid)
+	separate := commands.Write(t, "secret.yaml", wrong)
 	out, err = run(t, "", "validate", "-f", class, "-f", separate)
 	require.Equal(t, output.ExitInvalid, output.ExitCode(err))
 	require.Contains(t, out, "error    "+separate+":5: userData: Invalid value: must be an object")
@@ -329,16 +356,22 @@ func TestNewCommand_TooLarge(t *testing.T) {
 	}{
 		"SecretFits": {reason: "exactly what the API server allows", text: commands.Valid + secretOf(1024*kib), want: ", 0 errors,"},
 		"Secret": {
-			reason: "one byte more", text: commands.Valid + secretOf(1024*kib+1), code: output.ExitInvalid,
+			reason: "one byte more",
+			text:   commands.Valid + secretOf(1024*kib+1),
+			code:   output.ExitInvalid,
 			want: "error    line 4: secretRef: Secret ns/s (standard input): its values have 1048577 bytes in total, but the API server accepts at most 1048576 (1 MiB); " +
 				"shorten them",
 		},
 		"Class": {
-			reason: "etcd takes no such request", text: large, code: output.ExitInvalid,
-			want: "bytes, but etcd accepts at most 1572864 (1.5 MiB); shorten it",
+			reason: "etcd takes no such request",
+			text:   large,
+			code:   output.ExitInvalid,
+			want:   "bytes, but etcd accepts at most 1572864 (1.5 MiB); shorten it",
 		},
 		"JSONWithSpaces": {
-			reason: "spaces are not stored", text: strings.Replace(commands.ClassAsJSON, ":", ":"+strings.Repeat(" ", 1600*kib), 1), want: ", 0 errors,",
+			reason: "spaces are not stored",
+			text:   strings.Replace(commands.ClassAsJSON, ":", ":"+strings.Repeat(" ", 1600*kib), 1),
+			want:   ", 0 errors,",
 		},
 	}
 

@@ -75,12 +75,14 @@ func TestValidateRootVolume(t *testing.T) {
 		"OwnNamespace": {reason: "KubeVirt fills in the machine's namespace", root: `{source: {snapshot: {name: image}}, storage: {}}`},
 		"DataSource":   {reason: "a clone is as large as its source", root: `{sourceRef: {kind: DataSource, name: image}, storage: {}}`},
 		"Blank": {
-			reason: "an empty disk never boots", root: `{source: {blank: {}}, storage: {resources: {requests: {storage: 1Gi}}}}`,
-			want: []string{"rootVolume.source.blank"},
+			reason: "an empty disk never boots",
+			root:   `{source: {blank: {}}, storage: {resources: {requests: {storage: 1Gi}}}}`,
+			want:   []string{"rootVolume.source.blank"},
 		},
 		"Upload": {
-			reason: "the machine would wait forever for the upload", root: `{source: {upload: {}}, storage: {resources: {requests: {storage: 1Gi}}}}`,
-			want: []string{"rootVolume.source.upload"},
+			reason: "the machine would wait forever for the upload",
+			root:   `{source: {upload: {}}, storage: {resources: {requests: {storage: 1Gi}}}}`,
+			want:   []string{"rootVolume.source.upload"},
 		},
 		"Checksum": {
 			reason: "CDI verifies the golden image with it",

@@ -90,11 +90,13 @@ func TestDecode(t *testing.T) {
 		},
 		"GuestBelowRequest": {
 			reason: "the guest could not use the requested memory",
-			spec:   `{resources: {requests: {memory: 2Gi}}}`, want: []string{"providerSpec.memory.guest"},
+			spec:   `{resources: {requests: {memory: 2Gi}}}`,
+			want:   []string{"providerSpec.memory.guest"},
 		},
 		"GuestAboveLimit": {
 			reason: "the pod would be killed",
-			spec:   `{resources: {limits: {memory: 512Mi}}}`, want: []string{"providerSpec.memory.guest"},
+			spec:   `{resources: {limits: {memory: 512Mi}}}`,
+			want:   []string{"providerSpec.memory.guest"},
 		},
 		"GuestWithinBounds": {reason: "the bounds themselves are valid", spec: `{resources: {requests: {memory: 1Gi}, limits: {memory: 1Gi}}}`},
 		"BoundsAcrossTheTemplate": {
@@ -133,7 +135,8 @@ func TestDecode(t *testing.T) {
 			spec:   `{memory: null, virtualMachineTemplate: {spec: {template: {spec: {domain: {memory: {guest: 1Gi}}}}}}}`,
 		},
 		"MemoryOfInstancetype": {
-			reason: "an instancetype sets it", spec: `{memory: null, virtualMachineTemplate: {spec: {instancetype: {name: big}}}}`,
+			reason: "an instancetype sets it",
+			spec:   `{memory: null, virtualMachineTemplate: {spec: {instancetype: {name: big}}}}`,
 		},
 		"ContainerDisk": {reason: "the root disk may be ephemeral", spec: `{rootVolume: {containerDisk: {image: "registry.example.com/a:1"}}}`},
 		"ContainerDiskAndDataVolume": {
@@ -153,8 +156,9 @@ func TestDecode(t *testing.T) {
 			want: []string{"providerSpec.goldenImage.size"},
 		},
 		"GoldenImageSwitchedOff": {
-			reason: "they are mutually exclusive", spec: `{goldenImage: {}, disablePreAllocatedDataVolumes: true}`,
-			want: []string{"providerSpec.goldenImage"},
+			reason: "they are mutually exclusive",
+			spec:   `{goldenImage: {}, disablePreAllocatedDataVolumes: true}`,
+			want:   []string{"providerSpec.goldenImage"},
 		},
 		"GoldenImageOfClone": {reason: "nothing is imported", spec: `{goldenImage: {}}`, want: []string{"providerSpec.goldenImage"}},
 		"ChecksumOfGoldenImage": {
@@ -174,8 +178,9 @@ func TestDecode(t *testing.T) {
 		"CloudInit":     {reason: "both types", spec: `{cloudInit: {type: ConfigDrive, networkData: "{}"}}`},
 		"CloudInitType": {reason: "there are two types", spec: `{cloudInit: {type: configDrive}}`, want: []string{"providerSpec.cloudInit.type"}},
 		"SSHKeys": {
-			reason: "a key is one line; a trailing newline is harmless", spec: `{sshKeys: ["ssh-rsa AAAA\n", "", "ssh-rsa", "ssh-rsa A\nssh-rsa B", "-----BEGIN OPENSSH PRIVATE KEY----- a"]}`,
-			want: []string{"providerSpec.sshKeys[1]", "providerSpec.sshKeys[2]", "providerSpec.sshKeys[3]", "providerSpec.sshKeys[4]"},
+			reason: "a key is one line; a trailing newline is harmless",
+			spec:   `{sshKeys: ["ssh-rsa AAAA\n", "", "ssh-rsa", "ssh-rsa A\nssh-rsa B", "-----BEGIN OPENSSH PRIVATE KEY----- a"]}`,
+			want:   []string{"providerSpec.sshKeys[1]", "providerSpec.sshKeys[2]", "providerSpec.sshKeys[3]", "providerSpec.sshKeys[4]"},
 		},
 	}
 
@@ -213,14 +218,20 @@ func TestValidateNetworks(t *testing.T) {
 		},
 		"TwoBindings": {reason: "an interface has one", spec: `[{pod: {}, bridge: {}, masquerade: {}}]`, want: []string{"providerSpec.networks[0].masquerade"}},
 		"BindingWithoutName": {
-			reason: "a plugin has a name", spec: `[{name: a, binding: {}}]`, want: []string{"providerSpec.networks[0].binding.name"},
+			reason: "a plugin has a name",
+			spec:   `[{name: a, binding: {}}]`,
+			want:   []string{"providerSpec.networks[0].binding.name"},
 		},
 		"NameAndPod": {reason: "they are mutually exclusive", spec: `[{name: a, pod: {}}]`, want: []string{"providerSpec.networks[0].name"}},
 		"PodAndDefault": {
-			reason: "a machine has one primary network", spec: `[{pod: {}}, {name: a, default: true}]`, want: []string{"providerSpec.networks[1]"},
+			reason: "a machine has one primary network",
+			spec:   `[{pod: {}}, {name: a, default: true}]`,
+			want:   []string{"providerSpec.networks[1]"},
 		},
 		"StablePrimary": {
-			reason: "the network chooses its address", spec: `[{name: a, default: true, mac: Stable}]`, want: []string{"providerSpec.networks[0].mac"},
+			reason: "the network chooses its address",
+			spec:   `[{name: a, default: true, mac: Stable}]`,
+			want:   []string{"providerSpec.networks[0].mac"},
 		},
 		"SameNetworkTwice": {reason: "two functions of one SR-IOV network may be bonded", spec: `[{name: a, sriov: {}}, {name: a, sriov: {}}]`},
 	}

@@ -53,11 +53,14 @@ func TestValidateTemplate(t *testing.T) {
 		},
 		"UtilityVolumes": {
 			reason:   "every KubeVirt refuses them in new machines, or does not know them",
-			template: `{spec: {template: {spec: {utilityVolumes: [{name: dump, claimName: dump}]}}}}`, all: []string{vmi + "utilityVolumes"},
+			template: `{spec: {template: {spec: {utilityVolumes: [{name: dump, claimName: dump}]}}}}`,
+			all:      []string{vmi + "utilityVolumes"},
 		},
 		"KeysInTwoPlaces": {
-			reason: "one would replace the other", others: `sshKeys: [ssh-rsa a]`,
-			template: `{spec: {template: {spec: {accessCredentials: []}}}}`, all: []string{vmi + "accessCredentials"},
+			reason:   "one would replace the other",
+			others:   `sshKeys: [ssh-rsa a]`,
+			template: `{spec: {template: {spec: {accessCredentials: []}}}}`,
+			all:      []string{vmi + "accessCredentials"},
 		},
 		"Unsafe": {
 			reason: "they affect more than the sandbox",
@@ -86,8 +89,9 @@ func TestValidateTemplate(t *testing.T) {
 			},
 		},
 		"IdentityOfTheGuest": {
-			reason: "all machines of the class would have the same identity", template: `{spec: {template: {spec: {domain: {firmware: {uuid: a, serial: b}}}}}}`,
-			all: []string{vmi + "domain.firmware.uuid", vmi + "domain.firmware.serial"},
+			reason:   "all machines of the class would have the same identity",
+			template: `{spec: {template: {spec: {domain: {firmware: {uuid: a, serial: b}}}}}}`,
+			all:      []string{vmi + "domain.firmware.uuid", vmi + "domain.firmware.serial"},
 		},
 		"EmptyTerm": {
 			reason: "with KubeVirt's additions, it would match nodes in every zone",
@@ -110,14 +114,20 @@ func TestValidateTemplate(t *testing.T) {
 		"RunStrategies":     {reason: "a worker may run once", template: `{spec: {runStrategy: Once}}`},
 		"HaltedRunStrategy": {reason: "it would never run", template: `{spec: {runStrategy: Halted}}`, all: []string{vm + "spec.runStrategy"}},
 		"ContainerDiskAlways": {
-			reason: "it would start again with an empty disk", others: `rootVolume: {containerDisk: {image: x}}`,
-			template: `{spec: {runStrategy: Always}}`, all: []string{vm + "spec.runStrategy"},
+			reason:   "it would start again with an empty disk",
+			others:   `rootVolume: {containerDisk: {image: x}}`,
+			template: `{spec: {runStrategy: Always}}`,
+			all:      []string{vm + "spec.runStrategy"},
 		},
 		"Paused": {
-			reason: "it would never join the cluster", template: `{spec: {template: {spec: {startStrategy: Paused}}}}`, all: []string{vmi + "startStrategy"},
+			reason:   "it would never join the cluster",
+			template: `{spec: {template: {spec: {startStrategy: Paused}}}}`,
+			all:      []string{vmi + "startStrategy"},
 		},
 		"External": {
-			reason: "no controller would act on it", template: `{spec: {template: {spec: {evictionStrategy: External}}}}`, all: []string{vmi + "evictionStrategy"},
+			reason:   "no controller would act on it",
+			template: `{spec: {template: {spec: {evictionStrategy: External}}}}`,
+			all:      []string{vmi + "evictionStrategy"},
 		},
 		"Scheduling": {
 			reason: "KubeVirt copies them to the pod without validation",
@@ -178,7 +188,8 @@ additionalVolumes: [{name: a, dataVolume: {source: {blank: {}}, pvc: {accessMode
 rootVolume: {sourceRef: {kind: DataSource, name: x}, storage: {accessModes: [ReadWriteMany], resources: {requests: {storage: 20Gi}}}}`,
 		},
 		"HostDevices": {
-			reason: "they are bound to their host", others: masquerade,
+			reason: "they are bound to their host",
+			others: masquerade,
 			domain: `{devices: {gpus: [{name: a, deviceName: example.com/b}], hostDevices: [{name: c, deviceName: example.com/d}]}, launchSecurity: {sev: {}}, features: {hypervPassthrough: {enabled: true}}}`,
 			want: []string{
 				"spec.template.spec.domain.devices.gpus", "spec.template.spec.domain.devices.hostDevices",

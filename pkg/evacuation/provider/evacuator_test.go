@@ -34,8 +34,9 @@ func markedInstance(name string) kubevirtv1.VirtualMachineInstance {
 
 	for i := range 110 {
 		instance.Status.Interfaces = append(instance.Status.Interfaces, kubevirtv1.VirtualMachineInstanceNetworkInterface{
-			InterfaceName: fmt.Sprintf("cali%011x", i), InfoSource: "guest-agent",
-			IPs: []string{"fe80::ecee:eeff:feee:eeee", "169.254.1.1"},
+			InterfaceName: fmt.Sprintf("cali%011x", i),
+			InfoSource:    "guest-agent",
+			IPs:           []string{"fe80::ecee:eeff:feee:eeee", "169.254.1.1"},
 		})
 	}
 
@@ -80,7 +81,8 @@ func pageOfInstances(r *http.Request, all []kubevirtv1.VirtualMachineInstance) a
 	list := kubevirtv1.VirtualMachineInstanceList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: all[from:]}
 
 	if limit > 0 && limit < len(list.Items) {
-		list.Items, list.Continue = list.Items[:limit], strconv.Itoa(from+limit)
+		list.Items = list.Items[:limit]
+		list.Continue = strconv.Itoa(from + limit)
 	}
 
 	return list
@@ -92,7 +94,8 @@ func watchInstances(t *testing.T, all ...kubevirtv1.VirtualMachineInstance) spi.
 	p := New(providerapi.NewCache(providerapi.Options{QPS: 100, Burst: 100, RetryFor: 15 * time.Second}))
 
 	evacuations, err := p.WatchEvacuations(t.Context(), &spi.WatchEvacuationsInput{
-		Kubeconfig: serveInstances(t, all...), Identity: spi.Identity{Cluster: "shoot", Role: "node"},
+		Kubeconfig: serveInstances(t, all...),
+		Identity:   spi.Identity{Cluster: "shoot", Role: "node"},
 	}, func() {})
 	require.NoError(t, err)
 
@@ -122,8 +125,11 @@ func TestWatchEvacuations_LargeInstances(t *testing.T) {
 func TestList_ShuttingDown(t *testing.T) {
 	t.Parallel()
 
-	running, terminating, gone := markedInstance("running"), markedInstance("terminating"), markedInstance("gone")
-	terminating.DeletionTimestamp, gone.DeletionTimestamp = ptr.To(metav1.Now()), ptr.To(metav1.Now())
+	running := markedInstance("running")
+	terminating := markedInstance("terminating")
+	gone := markedInstance("gone")
+	terminating.DeletionTimestamp = ptr.To(metav1.Now())
+	gone.DeletionTimestamp = ptr.To(metav1.Now())
 	gone.Status.Phase = kubevirtv1.Succeeded
 	evacuations := watchInstances(t, running, terminating, gone)
 
@@ -236,7 +242,8 @@ func TestWatchEvacuations_RetriesWatch(t *testing.T) {
 
 	p := New(providerapi.NewCache(providerapi.Options{QPS: 100, Burst: 100}))
 	seen, err := p.WatchEvacuations(t.Context(), &spi.WatchEvacuationsInput{
-		Kubeconfig: hostile.Kubeconfig(t, server), Identity: spi.Identity{Cluster: "c", Role: "node"},
+		Kubeconfig: hostile.Kubeconfig(t, server),
+		Identity:   spi.Identity{Cluster: "c", Role: "node"},
 	}, func() {})
 	require.NoError(t, err)
 
@@ -278,7 +285,9 @@ func TestMaintainMigrations_DeletesByUID(t *testing.T) {
 	require.NoError(t, err)
 
 	pending := migrationFor("a", transition{kubevirtv1.MigrationPending, 0})
-	pending.UID, pending.ResourceVersion, pending.Finalizers = "u", "7", []string{"f"}
+	pending.UID = "u"
+	pending.ResourceVersion = "7"
+	pending.Finalizers = []string{"f"}
 
 	e := newEvacuations(t, nil, trimMigration(pending))
 	e.clients = clients

@@ -61,7 +61,9 @@ func migratedInstance(from string) *kubevirtv1.VirtualMachineInstance {
 	instance := markedInstanceOn("b", "elsewhere")
 	instance.Status.EvacuationNodeName = ""
 	instance.Status.MigrationState = &kubevirtv1.VirtualMachineInstanceMigrationState{
-		SourceNode: from, StartTimestamp: ptr.To(metav1.NewTime(minutes(30))), EndTimestamp: ptr.To(metav1.NewTime(minutes(33))),
+		SourceNode:     from,
+		StartTimestamp: ptr.To(metav1.NewTime(minutes(30))),
+		EndTimestamp:   ptr.To(metav1.NewTime(minutes(33))),
 	}
 
 	return instance
@@ -87,14 +89,17 @@ type transition struct {
 // the start of the drain.
 func migrationFor(instance string, phases ...transition) *kubevirtv1.VirtualMachineInstanceMigration {
 	migration := &kubevirtv1.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{
-		Name: migrationName(types.UID(instance), "host"), Namespace: "machines", CreationTimestamp: metav1.NewTime(drainStart),
+		Name:              migrationName(types.UID(instance), "host"),
+		Namespace:         "machines",
+		CreationTimestamp: metav1.NewTime(drainStart),
 	}}
 
 	for _, next := range phases {
 		migration.Status.Phase = next.phase
 		migration.Status.PhaseTransitionTimestamps = append(migration.Status.PhaseTransitionTimestamps,
 			kubevirtv1.VirtualMachineInstanceMigrationPhaseTransitionTimestamp{
-				Phase: next.phase, PhaseTransitionTimestamp: metav1.NewTime(minutes(next.at)),
+				Phase:                    next.phase,
+				PhaseTransitionTimestamp: metav1.NewTime(minutes(next.at)),
 			})
 	}
 
@@ -115,41 +120,49 @@ func TestMigrationProgress(t *testing.T) {
 		want   map[string]time.Time
 	}{
 		"NotAccepted": {
-			reason: "virt-controller has not accepted it", want: map[string]time.Time{"host": {}},
-			in: newEvacuations(t, instances{markedInstanceOn("a", "host")}, migrationFor("a")),
+			reason: "virt-controller has not accepted it",
+			want:   map[string]time.Time{"host": {}},
+			in:     newEvacuations(t, instances{markedInstanceOn("a", "host")}, migrationFor("a")),
 		},
 		"Queued": {
-			reason: "an accepted migration may still be queued", want: map[string]time.Time{"host": {}},
-			in: newEvacuations(t, instances{markedInstanceOn("a", "host")}, migrationFor("a", transition{kubevirtv1.MigrationPending, 1})),
+			reason: "an accepted migration may still be queued",
+			want:   map[string]time.Time{"host": {}},
+			in:     newEvacuations(t, instances{markedInstanceOn("a", "host")}, migrationFor("a", transition{kubevirtv1.MigrationPending, 1})),
 		},
 		"TargetCreated": {
-			reason: "it has left the queue", want: map[string]time.Time{"host": minutes(40)},
+			reason: "it has left the queue",
+			want:   map[string]time.Time{"host": minutes(40)},
 			in: newEvacuations(t, instances{markedInstanceOn("a", "host")}, migrationFor("a",
 				transition{kubevirtv1.MigrationPending, 1}, transition{kubevirtv1.MigrationScheduling, 40})),
 		},
 		"AnotherFailed": {
-			reason: "a failed migration makes room for the next one", want: map[string]time.Time{"host": minutes(50)},
+			reason: "a failed migration makes room for the next one",
+			want:   map[string]time.Time{"host": minutes(50)},
 			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), markedInstanceOn("b", "host")},
 				migrationFor("a", transition{kubevirtv1.MigrationPending, 1}),
 				migrationFor("b", transition{kubevirtv1.MigrationScheduling, 45}, transition{kubevirtv1.MigrationFailed, 50})),
 		},
 		"AnotherSucceeded": {
-			reason: "its migration was deleted, but the instance has its state", want: map[string]time.Time{"host": minutes(33)},
+			reason: "its migration was deleted, but the instance has its state",
+			want:   map[string]time.Time{"host": minutes(33)},
 			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), migratedInstance("host")},
 				migrationFor("a", transition{kubevirtv1.MigrationPending, 1})),
 		},
 		"AnotherCopies": {
-			reason: "20 GiB may take 52 minutes, in which KubeVirt records nothing", want: map[string]time.Time{"host": minutes(30).Add(52*time.Minute + 30*time.Second)},
+			reason: "20 GiB may take 52 minutes, in which KubeVirt records nothing",
+			want:   map[string]time.Time{"host": minutes(30).Add(52*time.Minute + 30*time.Second)},
 			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), copyingInstance("host", "20Gi")},
 				migrationFor("a", transition{kubevirtv1.MigrationPending, 1})),
 		},
 		"EndlessCopy": {
-			reason: "the deadline bounds it", want: map[string]time.Time{"host": minutes(30).Add((1 << 20) * 150 * time.Second)},
+			reason: "the deadline bounds it",
+			want:   map[string]time.Time{"host": minutes(30).Add((1 << 20) * 150 * time.Second)},
 			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), copyingInstance("host", "7Ei")},
 				migrationFor("a", transition{kubevirtv1.MigrationPending, 1})),
 		},
 		"AnotherNode": {
-			reason: "queues of different nodes are independent", want: map[string]time.Time{"host": {}, "other": minutes(33)},
+			reason: "queues of different nodes are independent",
+			want:   map[string]time.Time{"host": {}, "other": minutes(33)},
 			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), migratedInstance("other")},
 				migrationFor("a", transition{kubevirtv1.MigrationPending, 1})),
 		},
@@ -176,8 +189,10 @@ func TestMigrationQueued(t *testing.T) {
 		{Type: kubevirtv1.VirtualMachineInstanceMigrationRejectedByResourceQuota, Status: corev1.ConditionTrue},
 	}
 
-	moving, movingElsewhere := migratedInstance("host"), migratedInstance("other")
-	moving.Status.MigrationState.EndTimestamp, movingElsewhere.Status.MigrationState.EndTimestamp = nil, nil
+	moving := migratedInstance("host")
+	movingElsewhere := migratedInstance("other")
+	moving.Status.MigrationState.EndTimestamp = nil
+	movingElsewhere.Status.MigrationState.EndTimestamp = nil
 
 	tests := map[string]struct {
 		reason string
@@ -189,8 +204,9 @@ func TestMigrationQueued(t *testing.T) {
 			in:     newEvacuations(t, instances{markedInstanceOn("a", "host")}, migrationFor("a")),
 		},
 		"Accepted": {
-			reason: "the places are taken by others", want: true,
-			in: newEvacuations(t, instances{markedInstanceOn("a", "host")}, accepted),
+			reason: "the places are taken by others",
+			want:   true,
+			in:     newEvacuations(t, instances{markedInstanceOn("a", "host")}, accepted),
 		},
 		"RejectedByQuota": {
 			reason: "an end of other migrations may not help",
@@ -210,13 +226,15 @@ func TestMigrationQueued(t *testing.T) {
 			in:     newEvacuations(t, instances{markedInstanceOn("a", "host"), moving}, accepted),
 		},
 		"BehindFailed": {
-			reason: "it has ended", want: true,
+			reason: "it has ended",
+			want:   true,
 			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), markedInstanceOn("b", "host")},
 				accepted, migrationFor("b", transition{kubevirtv1.MigrationFailed, 45})),
 		},
 		"BehindAnotherNodes": {
-			reason: "queues of different nodes are independent", want: true,
-			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), movingElsewhere}, accepted),
+			reason: "queues of different nodes are independent",
+			want:   true,
+			in:     newEvacuations(t, instances{markedInstanceOn("a", "host"), movingElsewhere}, accepted),
 		},
 		"Begun": {
 			reason: "it is not in the queue",

@@ -61,7 +61,8 @@ func resolveToLoopback(t *testing.T) chan string {
 	server, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
 	require.NoError(t, err)
 
-	names, ended := make(chan string, 10), make(chan struct{})
+	names := make(chan string, 10)
+	ended := make(chan struct{})
 
 	go func() {
 		defer close(ended)
@@ -80,9 +81,12 @@ func resolveToLoopback(t *testing.T) chan string {
 	}()
 
 	before := net.DefaultResolver
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "udp", server.LocalAddr().String())
-	}}
+	net.DefaultResolver = &net.Resolver{
+		PreferGo: true,
+		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "udp", server.LocalAddr().String())
+		},
+	}
 
 	t.Cleanup(func() {
 		net.DefaultResolver = before
@@ -98,7 +102,8 @@ func resolveToLoopback(t *testing.T) chan string {
 func answerLoopback(query []byte) (string, []byte) {
 	const header, typeAndClass, typeA = 12, 4, 1
 
-	name, end := "", header
+	name := ""
+	end := header
 	for length := int(query[end]); length > 0; length = int(query[end]) {
 		name += string(query[end+1:end+1+length]) + "."
 		end += 1 + length
@@ -194,7 +199,8 @@ func TestDialTo_OwnAPIServer(t *testing.T) { //nolint:paralleltest // It sets an
 func TestResolved_Addresses(t *testing.T) {
 	t.Parallel()
 
-	calls, known := 0, netip.MustParseAddr("10.0.0.1")
+	calls := 0
+	known := netip.MustParseAddr("10.0.0.1")
 	failing := func(context.Context, string, string) ([]netip.Addr, error) { return nil, errors.New("no such host") }
 	working := func(context.Context, string, string) ([]netip.Addr, error) {
 		calls++

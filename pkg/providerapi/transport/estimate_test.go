@@ -223,8 +223,11 @@ func (w *walk) fields(of reflect.Type, object, name string) {
 // BenchmarkEstimate scans a page of VirtualMachines.
 func BenchmarkEstimate(b *testing.B) {
 	vm := &kubevirtv1.VirtualMachine{}
-	vm.Name, vm.Namespace, vm.UID = "shoot--project--name-worker-z1-5d8f7-abcde", "machines", "9b2b4ea6-8f3a-4b1c-9d5e-0f1a2b3c4d5e"
-	vm.Labels, vm.Annotations = map[string]string{}, map[string]string{}
+	vm.Name = "shoot--project--name-worker-z1-5d8f7-abcde"
+	vm.Namespace = "machines"
+	vm.UID = "9b2b4ea6-8f3a-4b1c-9d5e-0f1a2b3c4d5e"
+	vm.Labels = map[string]string{}
+	vm.Annotations = map[string]string{}
 
 	for i := range 20 {
 		vm.Labels[fmt.Sprintf("example.com/label-%d", i)] = "value"

@@ -31,9 +31,12 @@ func TestMaxKept_LargeMachine(t *testing.T) {
 // largeVirtualMachine has 12 disks, 60 conditions, and annotations of 60 KiB.
 func largeVirtualMachine() *kubevirtv1.VirtualMachine {
 	vm := &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{
-		Name: strings.Repeat("m", 63), Namespace: "machines", UID: "3f0e6a5e-7f0c-4d2c-9d57-5cbb0c1e7a6b", ResourceVersion: "123456789",
-		Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": strings.Repeat("x", 60<<10)},
-		Labels:      map[string]string{},
+		Name:            strings.Repeat("m", 63),
+		Namespace:       "machines",
+		UID:             "3f0e6a5e-7f0c-4d2c-9d57-5cbb0c1e7a6b",
+		ResourceVersion: "123456789",
+		Annotations:     map[string]string{"kubectl.kubernetes.io/last-applied-configuration": strings.Repeat("x", 60<<10)},
+		Labels:          map[string]string{},
 	}}
 
 	for i := range 30 {
@@ -51,8 +54,12 @@ func largeVirtualMachine() *kubevirtv1.VirtualMachine {
 
 	for i := range 60 {
 		vm.Status.Conditions = append(vm.Status.Conditions, kubevirtv1.VirtualMachineCondition{
-			Type: kubevirtv1.VirtualMachineConditionType(fmt.Sprintf("Condition%d", i)), Status: "True", LastProbeTime: metav1.Now(), LastTransitionTime: metav1.Now(),
-			Reason: strings.Repeat("r", 30), Message: strings.Repeat("m", 300),
+			Type:               kubevirtv1.VirtualMachineConditionType(fmt.Sprintf("Condition%d", i)),
+			Status:             "True",
+			LastProbeTime:      metav1.Now(),
+			LastTransitionTime: metav1.Now(),
+			Reason:             strings.Repeat("r", 30),
+			Message:            strings.Repeat("m", 300),
 		})
 	}
 
@@ -68,14 +75,20 @@ func largeInstance() *kubevirtv1.VirtualMachineInstance {
 
 	for i := range 250 {
 		vmi.Status.Interfaces = append(vmi.Status.Interfaces, kubevirtv1.VirtualMachineInstanceNetworkInterface{
-			InterfaceName: fmt.Sprintf("cali%011d", i), MAC: "ee:ee:ee:ee:ee:ee", InfoSource: "guest-agent", IP: "fe80::ecee:eeff:feee:eeee",
-			IPs: []string{"fe80::ecee:eeff:feee:eeee"}, QueueCount: 1,
+			InterfaceName: fmt.Sprintf("cali%011d", i),
+			MAC:           "ee:ee:ee:ee:ee:ee",
+			InfoSource:    "guest-agent",
+			IP:            "fe80::ecee:eeff:feee:eeee",
+			IPs:           []string{"fe80::ecee:eeff:feee:eeee"},
+			QueueCount:    1,
 		})
 	}
 
 	for range 12 {
 		vmi.Status.VolumeStatus = append(vmi.Status.VolumeStatus, kubevirtv1.VolumeStatus{
-			Name: "disk", Target: "vda", PersistentVolumeClaimInfo: &kubevirtv1.PersistentVolumeClaimInfo{ClaimName: "claim"},
+			Name:                      "disk",
+			Target:                    "vda",
+			PersistentVolumeClaimInfo: &kubevirtv1.PersistentVolumeClaimInfo{ClaimName: "claim"},
 		})
 	}
 
@@ -88,7 +101,9 @@ func largeSpec() kubevirtv1.VirtualMachineInstanceSpec {
 	for i := range 12 {
 		name := fmt.Sprintf("disk-%d", i)
 		spec.Domain.Devices.Disks = append(spec.Domain.Devices.Disks, kubevirtv1.Disk{
-			Name: name, DiskDevice: kubevirtv1.DiskDevice{Disk: &kubevirtv1.DiskTarget{Bus: "virtio"}}, Serial: name,
+			Name:       name,
+			DiskDevice: kubevirtv1.DiskDevice{Disk: &kubevirtv1.DiskTarget{Bus: "virtio"}},
+			Serial:     name,
 		})
 		spec.Volumes = append(spec.Volumes, kubevirtv1.Volume{Name: name, VolumeSource: kubevirtv1.VolumeSource{DataVolume: &kubevirtv1.DataVolumeSource{Name: name}}})
 	}
@@ -111,8 +126,12 @@ func managers(many int) (all []metav1.ManagedFieldsEntry) {
 	now := metav1.NewTime(time.Unix(0, 0))
 	for i := range many {
 		all = append(all, metav1.ManagedFieldsEntry{
-			Manager: fmt.Sprintf("manager-%d", i), Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "kubevirt.io/v1", Time: &now,
-			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: raw},
+			Manager:    fmt.Sprintf("manager-%d", i),
+			Operation:  metav1.ManagedFieldsOperationUpdate,
+			APIVersion: "kubevirt.io/v1",
+			Time:       &now,
+			FieldsType: "FieldsV1",
+			FieldsV1:   &metav1.FieldsV1{Raw: raw},
 		})
 	}
 

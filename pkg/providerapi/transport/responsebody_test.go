@@ -174,7 +174,9 @@ func TestReadSlot_Waits(t *testing.T) {
 	t.Parallel()
 
 	all := NewSemaphores()
-	first, second, other := slotFor(t.Context(), all, "https://A:6443/x"), slotFor(t.Context(), all, "https://a:6443"), slotFor(t.Context(), all, "https://b")
+	first := slotFor(t.Context(), all, "https://A:6443/x")
+	second := slotFor(t.Context(), all, "https://a:6443")
+	other := slotFor(t.Context(), all, "https://b")
 
 	require.NoError(t, first.acquire(t.Context()))
 	require.NoError(t, first.acquire(t.Context()), "its pages share it")

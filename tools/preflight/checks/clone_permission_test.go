@@ -10,9 +10,12 @@ import (
 func TestCloningAccount(t *testing.T) {
 	t.Parallel()
 
-	token := kubevirtv1.Volume{Name: "token", VolumeSource: kubevirtv1.VolumeSource{
-		ServiceAccount: &kubevirtv1.ServiceAccountVolumeSource{ServiceAccountName: "of-volume"},
-	}}
+	token := kubevirtv1.Volume{
+		Name: "token",
+		VolumeSource: kubevirtv1.VolumeSource{
+			ServiceAccount: &kubevirtv1.ServiceAccountVolumeSource{ServiceAccountName: "of-volume"},
+		},
+	}
 	config := kubevirtv1.Volume{Name: "config", VolumeSource: kubevirtv1.VolumeSource{ConfigMap: &kubevirtv1.ConfigMapVolumeSource{}}}
 
 	tests := map[string]struct {

@@ -27,15 +27,19 @@ func TestDifferences(t *testing.T) {
 		changed  []string
 	}{
 		"Same": {reason: "nothing happened", answered: sent},
-		"Added": {reason: "defaults are none of ours", answered: `{"metadata":{"name":"x","labels":{"a":"b","c":"d"},"annotations":{"e":"f"}},"spec":{"runStrategy":"Always",
+		"Added": {
+			reason: "defaults are none of ours",
+			answered: `{"metadata":{"name":"x","labels":{"a":"b","c":"d"},"annotations":{"e":"f"}},"spec":{"runStrategy":"Always",
 			"dataVolumeTemplates":[{"metadata":{"name":"one"},"spec":{"storage":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}}],
 			"template":{"spec":{"terminationGracePeriodSeconds":60,"architecture":"amd64",
 				"networks":[{"name":"default","pod":{}}],
 				"domain":{"cpu":{"cores":2,"sockets":1},"memory":{"guest":"1024Mi"},"machine":{"type":"q35"},"devices":{"rng":{},
 					"disks":[{"name":"data","disk":{"bus":"virtio"}},{"name":"root","disk":{"bus":"virtio"}},{"name":"more","disk":{}}],
-					"interfaces":[{"name":"default","bridge":{},"model":"virtio"}]}}}}}}`},
+					"interfaces":[{"name":"default","bridge":{},"model":"virtio"}]}}}}}}`,
+		},
 		"Dropped": {
-			reason: "values, empty objects, entries of lists and labels", answered: `{"spec":{
+			reason: "values, empty objects, entries of lists and labels",
+			answered: `{"spec":{
 			"dataVolumeTemplates":[{"metadata":{"name":"one"},"spec":{"storage":{"resources":{"requests":{"storage":"1Gi"}}}}}],
 			"template":{"spec":{"networks":[{"name":"default"}],
 				"domain":{"cpu":{},"memory":{"guest":"1Gi"},"devices":{
@@ -48,15 +52,22 @@ func TestDifferences(t *testing.T) {
 				"spec.template.spec.domain.devices.rng", "spec.template.spec.networks[0].pod", "spec.template.spec.terminationGracePeriodSeconds",
 			},
 		},
-		"Changed": {reason: "another value is named too", answered: strings.NewReplacer(
-			`"cores":2`, `"cores":4`, `"a":"b"`, `"a":"c"`, `"guest":"1Gi"`, `"guest":"2Gi"`).Replace(sent), changed: []string{"metadata.labels.a", "spec.template.spec.domain.cpu.cores", "spec.template.spec.domain.memory.guest"}},
+		"Changed": {
+			reason: "another value is named too",
+			answered: strings.NewReplacer(
+				`"cores":2`, `"cores":4`, `"a":"b"`, `"a":"c"`, `"guest":"1Gi"`, `"guest":"2Gi"`).Replace(sent),
+			changed: []string{"metadata.labels.a", "spec.template.spec.domain.cpu.cores", "spec.template.spec.domain.memory.guest"},
+		},
 		"Inferred": {
-			reason: "KubeVirt writes what it has found", sent: `{"spec":{"instancetype":{"inferFromVolume":"root"}}}`,
+			reason:   "KubeVirt writes what it has found",
+			sent:     `{"spec":{"instancetype":{"inferFromVolume":"root"}}}`,
 			answered: `{"spec":{"instancetype":{"name":"large","kind":"VirtualMachineInstancetype"}}}`,
 		},
 		"NotInferred": {
-			reason: "or forgets it", sent: `{"spec":{"instancetype":{"inferFromVolume":"root"}}}`,
-			answered: `{"spec":{"instancetype":{}}}`, dropped: []string{"spec.instancetype.inferFromVolume"},
+			reason:   "or forgets it",
+			sent:     `{"spec":{"instancetype":{"inferFromVolume":"root"}}}`,
+			answered: `{"spec":{"instancetype":{}}}`,
+			dropped:  []string{"spec.instancetype.inferFromVolume"},
 		},
 		"Order": {
 			reason:   "entries without names are a set",
@@ -66,7 +77,8 @@ func TestDifferences(t *testing.T) {
 		"Missing": {
 			reason:   "of which none may be missing",
 			sent:     `{"spec":{"template":{"spec":{"tolerations":[{"key":"a"},{"key":"b"}]}}}}`,
-			answered: `{"spec":{"template":{"spec":{"tolerations":[{"key":"a"}]}}}}`, dropped: []string{"spec.template.spec.tolerations[1]"},
+			answered: `{"spec":{"template":{"spec":{"tolerations":[{"key":"a"}]}}}}`,
+			dropped:  []string{"spec.template.spec.tolerations[1]"},
 		},
 	}
 

@@ -48,11 +48,14 @@ func readerOn(t *testing.T, objects ...runtime.Object) *reader {
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
 
-	return &reader{Identity: Identity{Name: Admin}, clients: &providerapi.Clients{
-		Kubernetes: fake.NewClientset(objects...),
-		KubeVirt:   kubevirtfake.NewSimpleClientset(),
-		CDI:        cdifake.NewSimpleClientset(),
-		Metadata:   metadatafake.NewSimpleMetadataClient(scheme),
-		Namespace:  "machines",
-	}}
+	return &reader{
+		Identity: Identity{Name: Admin},
+		clients: &providerapi.Clients{
+			Kubernetes: fake.NewClientset(objects...),
+			KubeVirt:   kubevirtfake.NewSimpleClientset(),
+			CDI:        cdifake.NewSimpleClientset(),
+			Metadata:   metadatafake.NewSimpleMetadataClient(scheme),
+			Namespace:  "machines",
+		},
+	}
 }

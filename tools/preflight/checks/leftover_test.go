@@ -24,7 +24,9 @@ func TestCheckLeftovers(t *testing.T) {
 		object := &metav1.PartialObjectMetadata{
 			TypeMeta: metav1.TypeMeta{APIVersion: of.resource.GroupVersion().String(), Kind: of.name},
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: "machines", Name: name, Labels: map[string]string{v1alpha1.TagCluster: cluster},
+				Namespace:  "machines",
+				Name:       name,
+				Labels:     map[string]string{v1alpha1.TagCluster: cluster},
 				Finalizers: []string{"snapshot.storage.kubernetes.io/pvc-as-source-protection"},
 			},
 		}

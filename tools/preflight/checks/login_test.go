@@ -41,7 +41,8 @@ func TestLogins_Compare(t *testing.T) {
 			t.Parallel()
 
 			driver, admin := seeing(Driver, tc.driver), seeing(Admin, tc.admin)
-			driver.Server, admin.Server = "https://driver", "https://admin"
+			driver.Server = "https://driver"
+			admin.Server = "https://admin"
 
 			if tc.sameServer {
 				admin.Server = driver.Server

@@ -22,7 +22,9 @@ func TestCheckNamespace(t *testing.T) {
 		"Exists":  {reason: "it is there", namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "machines"}}, want: OK},
 		"Missing": {reason: "it is a typo", want: Error, message: "does not exist"},
 		"Deleted": {
-			reason: "nothing can be created in it", want: Error, message: "is being deleted",
+			reason:    "nothing can be created in it",
+			want:      Error,
+			message:   "is being deleted",
 			namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "machines", DeletionTimestamp: ptr.To(metav1.Now()), Finalizers: []string{"kubernetes"}}},
 		},
 	}

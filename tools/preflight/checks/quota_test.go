@@ -22,15 +22,20 @@ func TestMachineEstimate(t *testing.T) {
 		want         map[corev1.ResourceName]string
 	}{
 		"Guest": {
-			reason: "the guest's memory, with a margin; KubeVirt chooses the CPUs", spec: `{"memory":{"guest":"4Gi"},"cpu":{"cores":2}}`,
-			want: map[corev1.ResourceName]string{corev1.ResourceRequestsMemory: "4608Mi"},
+			reason: "the guest's memory, with a margin; KubeVirt chooses the CPUs",
+			spec:   `{"memory":{"guest":"4Gi"},"cpu":{"cores":2}}`,
+			want:   map[corev1.ResourceName]string{corev1.ResourceRequestsMemory: "4608Mi"},
 		},
 		"Requests": {
-			reason: "the requests", spec: `{"memory":{"guest":"4Gi"},"resources":{"requests":{"cpu":"1","memory":"2Gi"}}}`,
-			want: map[corev1.ResourceName]string{corev1.ResourceRequestsMemory: "2560Mi", corev1.ResourceRequestsCPU: "1"},
+			reason: "the requests",
+			spec:   `{"memory":{"guest":"4Gi"},"resources":{"requests":{"cpu":"1","memory":"2Gi"}}}`,
+			want:   map[corev1.ResourceName]string{corev1.ResourceRequestsMemory: "2560Mi", corev1.ResourceRequestsCPU: "1"},
 		},
 		"Instancetype": {
-			reason: "the size is elsewhere", spec: `{}`, instancetype: size, want: map[corev1.ResourceName]string{corev1.ResourceRequestsMemory: "8704Mi"},
+			reason:       "the size is elsewhere",
+			spec:         `{}`,
+			instancetype: size,
+			want:         map[corev1.ResourceName]string{corev1.ResourceRequestsMemory: "8704Mi"},
 		},
 		"Unknown": {reason: "nothing is known of its size", spec: `{}`},
 	} {
@@ -74,8 +79,10 @@ func TestShortages(t *testing.T) {
 		"Enough":     {reason: "exactly enough", hard: corev1.ResourceList{"pods": resource.MustParse("2"), "requests.memory": resource.MustParse("4Gi")}},
 		"NotCounted": {reason: "no machine needs it", hard: corev1.ResourceList{"services": resource.MustParse("0")}},
 		"Used": {
-			reason: "what is used is not left", hard: corev1.ResourceList{"pods": resource.MustParse("3")}, used: corev1.ResourceList{"pods": resource.MustParse("2")},
-			want: []string{"ResourceQuota q has 1 of pods left, but about 2 is needed"},
+			reason: "what is used is not left",
+			hard:   corev1.ResourceList{"pods": resource.MustParse("3")},
+			used:   corev1.ResourceList{"pods": resource.MustParse("2")},
+			want:   []string{"ResourceQuota q has 1 of pods left, but about 2 is needed"},
 		},
 		"OtherNames": {
 			reason: "quotas have two names for some resources",

@@ -22,11 +22,14 @@ func TestClass_References(t *testing.T) {
 		want   []string
 	}{
 		"PriorityOfImport": {
-			reason: "CDI's pods have it", vm: `{"spec":{"dataVolumeTemplates":[{"spec":{"priorityClassName":"import"}}],"template":{"spec":{}}}}`,
-			want: []string{"PriorityClass import"},
+			reason: "CDI's pods have it",
+			vm:     `{"spec":{"dataVolumeTemplates":[{"spec":{"priorityClassName":"import"}}],"template":{"spec":{}}}}`,
+			want:   []string{"PriorityClass import"},
 		},
 		"PriorityOfMachine": {
-			reason: "the launcher pod has it", vm: `{"spec":{"template":{"spec":{"priorityClassName":"workers"}}}}`, want: []string{"PriorityClass workers"},
+			reason: "the launcher pod has it",
+			vm:     `{"spec":{"template":{"spec":{"priorityClassName":"workers"}}}}`,
+			want:   []string{"PriorityClass workers"},
 		},
 		"Headers": {
 			reason: "each header may have its own Secret",
@@ -34,7 +37,8 @@ func TestClass_References(t *testing.T) {
 			want:   []string{"Secret machines/s", "ConfigMap machines/c", "Secret machines/h1", "Secret machines/h2"},
 		},
 		"NodePull": {
-			reason: "CDI ignores the Secret", vm: `{"spec":{"dataVolumeTemplates":[{"spec":{"source":{"registry":{"url":"u","pullMethod":"node","secretRef":"s"}}}}],"template":{"spec":{}}}}`,
+			reason: "CDI ignores the Secret",
+			vm:     `{"spec":{"dataVolumeTemplates":[{"spec":{"source":{"registry":{"url":"u","pullMethod":"node","secretRef":"s"}}}}],"template":{"spec":{}}}}`,
 		},
 		"VDDK": {
 			reason: "all sources have the same fields",
@@ -42,7 +46,8 @@ func TestClass_References(t *testing.T) {
 			want:   []string{"Secret machines/s", "ConfigMap machines/c"},
 		},
 		"Blank": {
-			reason: "no source is external", vm: `{"spec":{"dataVolumeTemplates":[{"spec":{"source":{"blank":{}}}}],"template":{"spec":{}}}}`,
+			reason: "no source is external",
+			vm:     `{"spec":{"dataVolumeTemplates":[{"spec":{"source":{"blank":{}}}}],"template":{"spec":{}}}}`,
 		},
 		"Repeated": {
 			reason: "several disks share a Secret",

@@ -95,7 +95,8 @@ func kubeconfigOf(t *testing.T, server *httptest.Server, path string) []byte {
 		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u", Namespace: "machines"}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: "t"}},
 		Clusters: map[string]*clientcmdapi.Cluster{"c": {
-			Server: server.URL + path, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			Server:                   server.URL + path,
+			CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 		}},
 	})
 	require.NoError(t, err)

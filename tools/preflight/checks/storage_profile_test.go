@@ -13,7 +13,8 @@ func TestEffectiveModes(t *testing.T) {
 
 	type modes = []corev1.PersistentVolumeAccessMode
 
-	block, files := corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem
+	block := corev1.PersistentVolumeBlock
+	files := corev1.PersistentVolumeFilesystem
 	sets := []cdiv1beta1.ClaimPropertySet{
 		{AccessModes: modes{corev1.ReadWriteMany}, VolumeMode: &block}, {AccessModes: modes{corev1.ReadWriteOnce}, VolumeMode: &files},
 	}

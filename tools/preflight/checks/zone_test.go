@@ -19,7 +19,8 @@ import (
 func TestSelector(t *testing.T) {
 	t.Parallel()
 
-	labelled, plain := &corev1.Node{}, &corev1.Node{}
+	labelled := &corev1.Node{}
+	plain := &corev1.Node{}
 	labelled.Labels = map[string]string{corev1.LabelTopologyRegion: "r", corev1.LabelTopologyZone: "z"}
 
 	anywhere := diagnose.Topology{Region: v1alpha1.AnyTopology, Zone: v1alpha1.AnyTopology}
@@ -50,8 +51,10 @@ func TestRefuses(t *testing.T) {
 		"PreferNoSchedule": {reason: "the node is used if there is no other", taints: taint(corev1.TaintEffectPreferNoSchedule)},
 		"Tolerated":        {reason: "the toleration is for all effects", taints: taint(corev1.TaintEffectNoSchedule), instance: tolerating},
 		"OtherTaint": {
-			reason: "the toleration is for another taint", instance: tolerating, want: "has the taint db:NoExecute",
-			taints: append(taint(corev1.TaintEffectNoSchedule), corev1.Taint{Key: "db", Effect: corev1.TaintEffectNoExecute}),
+			reason:   "the toleration is for another taint",
+			instance: tolerating,
+			want:     "has the taint db:NoExecute",
+			taints:   append(taint(corev1.TaintEffectNoSchedule), corev1.Taint{Key: "db", Effect: corev1.TaintEffectNoExecute}),
 		},
 		"Label": {reason: "the node lacks it", instance: &kubevirtv1.VirtualMachineInstanceSpec{NodeSelector: map[string]string{"a": "b"}}, want: "lacks the label a=b"},
 	}
@@ -86,7 +89,8 @@ func TestDemands_Unfit(t *testing.T) {
 	const lacksManager = "lacks the label cpumanager=true for dedicatedCpuPlacement, " +
 		"which needs the kubelet's static CPU manager and KubeVirt's feature gate CPUManager"
 
-	dedicated, dedicatedType := &kubevirtv1.CPU{DedicatedCPUPlacement: true}, &instancetypev1beta1.VirtualMachineInstancetypeSpec{}
+	dedicated := &kubevirtv1.CPU{DedicatedCPUPlacement: true}
+	dedicatedType := &instancetypev1beta1.VirtualMachineInstancetypeSpec{}
 	dedicatedType.CPU.DedicatedCPUPlacement = ptr.To(true)
 
 	feature := func(policy string) *kubevirtv1.CPU {
@@ -110,9 +114,14 @@ func TestDemands_Unfit(t *testing.T) {
 		"NoCondition":    {reason: "its kubelet has not reported", device: kvmDevice, change: func(n *corev1.Node) { n.Status.Conditions = nil }, want: "is not ready"},
 		"OtherCondition": {reason: "it is about something else", device: kvmDevice, change: func(n *corev1.Node) { n.Status.Conditions[0].Type = corev1.NodeDiskPressure }, want: "is not ready"},
 		"NotSchedulable": {reason: "KubeVirt selects by the label", device: kvmDevice, labels: map[string]string{kubevirtv1.NodeSchedulable: "false"}, want: "is not marked as schedulable by virt-handler (label kubevirt.io/schedulable)"},
-		"Taint": {reason: "the machines do not tolerate it", device: kvmDevice, change: func(n *corev1.Node) {
-			n.Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
-		}, want: "has the taint gpu:NoSchedule"},
+		"Taint": {
+			reason: "the machines do not tolerate it",
+			device: kvmDevice,
+			change: func(n *corev1.Node) {
+				n.Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+			},
+			want: "has the taint gpu:NoSchedule",
+		},
 		"DedicatedCPUs":      {reason: "the scheduler selects nodes by the label", device: kvmDevice, cpu: dedicated, want: lacksManager},
 		"DedicatedByType":    {reason: "the instancetype has them", device: kvmDevice, instancetype: dedicatedType, want: lacksManager},
 		"CPUManager":         {reason: "the label up to KubeVirt 1.8", device: kvmDevice, cpu: dedicated, labels: map[string]string{"cpumanager": "true"}},
