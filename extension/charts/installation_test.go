@@ -255,7 +255,8 @@ func TestInstallation_ServiceCallers(t *testing.T) {
 func TestInstallation_PrometheusJobs(t *testing.T) {
 	t.Parallel()
 
-	extension, admission := render(t, charts.ExtensionPath, ""), render(t, charts.AdmissionRuntimePath, "")
+	extension := render(t, charts.ExtensionPath, "")
+	admission := render(t, charts.AdmissionRuntimePath, "")
 
 	service, ok := admission["Service gardener-extension-admission-kubevirt"].(*corev1.Service)
 	require.True(t, ok)

@@ -30,7 +30,8 @@ type command struct {
 }
 
 func parse(c call) (command, error) {
-	parsed, known := command{call: c, flags: map[string][]string{}}, flagsOf(c.args[0])
+	parsed := command{call: c, flags: map[string][]string{}}
+	known := flagsOf(c.args[0])
 
 	for args := c.args[1:]; len(args) > 0; args = args[1:] {
 		if !strings.HasPrefix(args[0], "-") || args[0] == "-" {

@@ -103,7 +103,9 @@ func newWorkspace(t *testing.T) *workspace {
 
 	folder := t.TempDir()
 	w := &workspace{
-		folder: filepath.Join(folder, "repository"), programs: filepath.Join(folder, "programs"), records: filepath.Join(folder, "calls"),
+		folder:      filepath.Join(folder, "repository"),
+		programs:    filepath.Join(folder, "programs"),
+		records:     filepath.Join(folder, "calls"),
 		kubeconfigs: map[string][]byte{},
 	}
 
@@ -155,7 +157,8 @@ func (w *workspace) run(t *testing.T, page string) {
 		}
 
 		shell := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", commands)
-		shell.Dir, shell.Env = w.folder, w.environment
+		shell.Dir = w.folder
+		shell.Env = w.environment
 
 		output, err := shell.CombinedOutput()
 		require.NoError(t, err, "%s: %s\n%s", page, commands, output)

@@ -149,9 +149,12 @@ func configErrors(kind string, raw *runtime.RawExtension) field.ErrorList {
 // aPool is a pool that a fragment of a configuration can extend.
 func aPool() extensionsv1alpha1.WorkerPool {
 	return extensionsv1alpha1.WorkerPool{
-		Name: "pool", MachineType: "type", MachineImage: extensionsv1alpha1.MachineImage{Name: "image", Version: "1.0.0"}, Zones: []string{"zone"},
-		Volume:      &extensionsv1alpha1.Volume{Size: "20Gi"},
-		DataVolumes: []extensionsv1alpha1.DataVolume{{Name: "volume-1", Size: "10Gi"}},
+		Name:         "pool",
+		MachineType:  "type",
+		MachineImage: extensionsv1alpha1.MachineImage{Name: "image", Version: "1.0.0"},
+		Zones:        []string{"zone"},
+		Volume:       &extensionsv1alpha1.Volume{Size: "20Gi"},
+		DataVolumes:  []extensionsv1alpha1.DataVolume{{Name: "volume-1", Size: "10Gi"}},
 	}
 }
 
@@ -159,15 +162,19 @@ func aPool() extensionsv1alpha1.WorkerPool {
 func poolErrors(pool extensionsv1alpha1.WorkerPool, machineType api.MachineType, image api.ImageSource) field.ErrorList {
 	machineType.Name = pool.MachineType
 	shoot := &workerpool.Settings{
-		TechnicalID: "shoot--dev--name", Region: "region",
+		TechnicalID: "shoot--dev--name",
+		Region:      "region",
 		Profile: &gardencorev1beta1.CloudProfileSpec{MachineTypes: []gardencorev1beta1.MachineType{
 			{Name: pool.MachineType, CPU: resource.MustParse("2"), Memory: resource.MustParse("4Gi")},
 		}},
 		ProfileConfig: &api.CloudProfileConfig{
 			MachineTypes: []api.MachineType{machineType},
-			MachineImages: []api.MachineImages{{Name: pool.MachineImage.Name, Versions: []api.MachineImageVersion{
-				{Version: pool.MachineImage.Version, Architecture: pool.Architecture, ImageSource: image},
-			}}},
+			MachineImages: []api.MachineImages{{
+				Name: pool.MachineImage.Name,
+				Versions: []api.MachineImageVersion{
+					{Version: pool.MachineImage.Version, Architecture: pool.Architecture, ImageSource: image},
+				},
+			}},
 		},
 	}
 

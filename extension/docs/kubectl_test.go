@@ -37,9 +37,11 @@ func (o objects) kubectlFault(c command) error {
 
 // referencesFault checks the resources and the names of objects to which a command refers.
 func (o objects) referencesFault(c command) error {
-	types, names := c.rest[0], c.rest[1:]
+	types := c.rest[0]
+	names := c.rest[1:]
 	if kind, name, found := strings.Cut(types, "/"); found {
-		types, names = kind, []string{name}
+		types = kind
+		names = []string{name}
 	}
 
 	for _, name := range strings.Split(types, ",") {

@@ -33,7 +33,8 @@ func TestGardenerCodes_TokensInDocs(t *testing.T) {
 
 // sectionsOf returns the sections of a page by their headings.
 func sectionsOf(page string) map[string]string {
-	sections, headings := map[string]string{}, section.FindAllStringSubmatchIndex(page, -1)
+	sections := map[string]string{}
+	headings := section.FindAllStringSubmatchIndex(page, -1)
 
 	for i, heading := range headings {
 		end := len(page)

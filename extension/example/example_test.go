@@ -36,19 +36,22 @@ func TestControllerRegistration(t *testing.T) {
 	first, second, found := strings.Cut(string(content), "\n---\n")
 	require.True(t, found)
 
-	deployment, registration := &gardencorev1.ControllerDeployment{}, &gardencorev1beta1.ControllerRegistration{}
+	deployment := &gardencorev1.ControllerDeployment{}
+	registration := &gardencorev1beta1.ControllerRegistration{}
 	require.NoError(t, yaml.UnmarshalStrict([]byte(first), deployment))
 	require.NoError(t, yaml.UnmarshalStrict([]byte(second), registration))
 
 	wantRegistration, wantDeployment := operator.ControllerRegistrationForExtension(extension(t))
-	wantRegistration.TypeMeta, wantDeployment.TypeMeta = registration.TypeMeta, deployment.TypeMeta
+	wantRegistration.TypeMeta = registration.TypeMeta
+	wantDeployment.TypeMeta = deployment.TypeMeta
 	require.Equal(t, wantDeployment, deployment)
 	require.Equal(t, wantRegistration, registration)
 
 	kubernetes.GardenScheme.Default(registration)
 	kubernetes.GardenScheme.Default(deployment)
 
-	internalRegistration, internalDeployment := &core.ControllerRegistration{}, &core.ControllerDeployment{}
+	internalRegistration := &core.ControllerRegistration{}
+	internalDeployment := &core.ControllerDeployment{}
 	require.NoError(t, kubernetes.GardenScheme.Convert(registration, internalRegistration, nil))
 	require.NoError(t, kubernetes.GardenScheme.Convert(deployment, internalDeployment, nil))
 	require.Empty(t, validation.ValidateControllerRegistration(internalRegistration))

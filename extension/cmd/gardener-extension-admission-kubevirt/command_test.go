@@ -29,7 +29,8 @@ func TestNewCommand_ChartFlags(t *testing.T) {
 	deployment := &appsv1.Deployment{}
 	require.NoError(t, yaml.UnmarshalStrict([]byte(release.FileContent("deployment.yaml")), deployment))
 
-	flags, changed := newCommand().Flags(), map[string]string{}
+	flags := newCommand().Flags()
+	changed := map[string]string{}
 	require.NoError(t, flags.Parse(deployment.Spec.Template.Spec.Containers[0].Args))
 	flags.Visit(func(f *pflag.Flag) {
 		if f.Value.String() != f.DefValue {

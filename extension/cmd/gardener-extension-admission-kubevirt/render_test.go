@@ -36,7 +36,8 @@ func TestRenderCommand(t *testing.T) {
 	shoot, err := os.ReadFile(example("90-shoot.yaml"))
 	require.NoError(t, err)
 
-	profile, binding := "-f="+example("30-cloudprofile.yaml"), "-f="+example("50-credentialsbinding.yaml")
+	profile := "-f=" + example("30-cloudprofile.yaml")
+	binding := "-f=" + example("50-credentialsbinding.yaml")
 
 	tests := map[string]struct {
 		reason string

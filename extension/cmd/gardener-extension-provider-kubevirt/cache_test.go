@@ -43,7 +43,8 @@ type seed struct {
 
 // ServeHTTP implements http.Handler.
 func (s *seed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	query, out := r.URL.Query(), bufio.NewWriter(w)
+	query := r.URL.Query()
+	out := bufio.NewWriter(w)
 	defer out.Flush() //nolint:errcheck // The client may hang up.
 
 	w.Header().Set("Content-Type", "application/json")
@@ -138,7 +139,8 @@ func (s *seed) newCache(t *testing.T, options manager.Options) cache.Cache {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(extensionsv1alpha1.SchemeGroupVersion.WithKind("Cluster"), meta.RESTScopeRoot)
 
-	options.Cache.Scheme, options.Cache.Mapper = scheme, mapper
+	options.Cache.Scheme = scheme
+	options.Cache.Mapper = mapper
 
 	c, err := cache.New(&rest.Config{Host: server.URL}, options.Cache)
 	require.NoError(t, err)
@@ -215,16 +217,19 @@ func TestWithoutForeignContent(t *testing.T) {
 
 		for _, object := range []client.Object{
 			&extensionsv1alpha1.Infrastructure{
-				ObjectMeta: object, Spec: extensionsv1alpha1.InfrastructureSpec{DefaultSpec: spec, Region: "a"},
-				Status: extensionsv1alpha1.InfrastructureStatus{DefaultStatus: status, EgressCIDRs: []string{"a"}},
+				ObjectMeta: object,
+				Spec:       extensionsv1alpha1.InfrastructureSpec{DefaultSpec: spec, Region: "a"},
+				Status:     extensionsv1alpha1.InfrastructureStatus{DefaultStatus: status, EgressCIDRs: []string{"a"}},
 			},
 			&extensionsv1alpha1.ControlPlane{
-				ObjectMeta: object, Spec: extensionsv1alpha1.ControlPlaneSpec{DefaultSpec: spec, InfrastructureProviderStatus: raw},
-				Status: extensionsv1alpha1.ControlPlaneStatus{DefaultStatus: status},
+				ObjectMeta: object,
+				Spec:       extensionsv1alpha1.ControlPlaneSpec{DefaultSpec: spec, InfrastructureProviderStatus: raw},
+				Status:     extensionsv1alpha1.ControlPlaneStatus{DefaultStatus: status},
 			},
 			&extensionsv1alpha1.Worker{
-				ObjectMeta: object, Spec: extensionsv1alpha1.WorkerSpec{DefaultSpec: spec, Pools: make([]extensionsv1alpha1.WorkerPool, 1)},
-				Status: extensionsv1alpha1.WorkerStatus{DefaultStatus: status, MachineDeployments: make([]extensionsv1alpha1.MachineDeployment, 1)},
+				ObjectMeta: object,
+				Spec:       extensionsv1alpha1.WorkerSpec{DefaultSpec: spec, Pools: make([]extensionsv1alpha1.WorkerPool, 1)},
+				Status:     extensionsv1alpha1.WorkerStatus{DefaultStatus: status, MachineDeployments: make([]extensionsv1alpha1.MachineDeployment, 1)},
 			},
 			&machinev1alpha1.MachineClass{ObjectMeta: object, Provider: kind, ProviderSpec: *raw},
 		} {
@@ -278,7 +283,8 @@ func TestDropForeignMachine(t *testing.T) {
 		machine := &machinev1alpha1.Machine{
 			ObjectMeta: metav1.ObjectMeta{Name: "m", Labels: labels},
 			Spec: machinev1alpha1.MachineSpec{
-				ProviderID: tc.providerID, Class: machinev1alpha1.ClassSpec{Name: "c"},
+				ProviderID:       tc.providerID,
+				Class:            machinev1alpha1.ClassSpec{Name: "c"},
 				NodeTemplateSpec: machinev1alpha1.NodeTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}},
 			},
 			Status: machinev1alpha1.MachineStatus{Conditions: make([]corev1.NodeCondition, 1)},
@@ -286,7 +292,8 @@ func TestDropForeignMachine(t *testing.T) {
 
 		want := machine.DeepCopy()
 		if tc.dropped {
-			want.Spec.NodeTemplateSpec, want.Status = machinev1alpha1.NodeTemplateSpec{}, machinev1alpha1.MachineStatus{}
+			want.Spec.NodeTemplateSpec = machinev1alpha1.NodeTemplateSpec{}
+			want.Status = machinev1alpha1.MachineStatus{}
 		}
 
 		kept, err := withoutForeignContent(machine)

@@ -28,8 +28,9 @@ func TestOfConfiguration(t *testing.T) {
 		"None":  {reason: "there is no error"},
 		"Shoot": {reason: "its change starts the next attempt", errs: field.ErrorList{ofShoot, forbidden}, want: []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorConfigurationProblem}},
 		"CloudProfile": {
-			reason: "its change starts nothing", errs: field.ErrorList{machineType, profile},
-			want: []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorRetryableConfigurationProblem},
+			reason: "its change starts nothing",
+			errs:   field.ErrorList{machineType, profile},
+			want:   []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorRetryableConfigurationProblem},
 		},
 		"Both": {reason: "the Shoot has to change anyway", errs: field.ErrorList{machineType, ofShoot}, want: []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorConfigurationProblem}},
 	} {

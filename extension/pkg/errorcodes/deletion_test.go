@@ -29,14 +29,17 @@ func TestOfDeletion(t *testing.T) {
 		"Outage":  {reason: "it may pass", deleted: 59 * time.Minute, err: silent, want: []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorRetryableInfraDependencies}},
 		"Another": {reason: "it has no code", deleted: time.Hour, err: errors.New("x")},
 		"Configuration": {
-			reason: "an object of the provider cluster is missing, and may never be created", deleted: time.Hour,
-			err:  v1beta1helper.NewErrorWithCodes(errors.New("no StorageClass"), gardencorev1beta1.ErrorRetryableConfigurationProblem),
-			want: []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorRetryableConfigurationProblem, gardencorev1beta1.ErrorConfigurationProblem},
+			reason:  "an object of the provider cluster is missing, and may never be created",
+			deleted: time.Hour,
+			err:     v1beta1helper.NewErrorWithCodes(errors.New("no StorageClass"), gardencorev1beta1.ErrorRetryableConfigurationProblem),
+			want:    []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorRetryableConfigurationProblem, gardencorev1beta1.ErrorConfigurationProblem},
 		},
 		"Success": {reason: "there is no error", deleted: time.Hour},
 		"Gone": {
-			reason: "the user can force the deletion", deleted: time.Hour, err: silent,
-			want: []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorRetryableInfraDependencies, gardencorev1beta1.ErrorInfraDependencies},
+			reason:  "the user can force the deletion",
+			deleted: time.Hour,
+			err:     silent,
+			want:    []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorRetryableInfraDependencies, gardencorev1beta1.ErrorInfraDependencies},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,7 +30,8 @@ const rawKubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context":
 	"clusters": [{"name": "a", "cluster": {"server": "https://provider.example.com:6443"}}], "users": [{"name": "a", "user": {"token": "secret-of-the-user"}}]}`
 
 var program = identity.Identity{
-	Program: "program", Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get"}}},
+	Program: "program",
+	Rules:   []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get"}}},
 }
 
 // newManager returns a manager whose requests to the provider cluster pass through functions.
@@ -38,15 +39,19 @@ func newManager(t *testing.T, funcs interceptor.Funcs, objects ...client.Object)
 	t.Helper()
 
 	credentials := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "seed", Name: "cloudprovider"}, Data: map[string][]byte{"kubeconfig": []byte(rawKubeconfig)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "seed", Name: "cloudprovider"},
+		Data:       map[string][]byte{"kubeconfig": []byte(rawKubeconfig)},
 	}
 	provider := fake.NewClientBuilder().WithScheme(providercluster.NewScheme()).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
 
 	return &identity.Manager{
-		Seed: fake.NewClientBuilder().WithObjects(credentials).Build(), Namespace: "seed",
-		Credentials: corev1.SecretReference{Namespace: "seed", Name: "cloudprovider"},
-		Provider:    &providercluster.Cluster{Client: provider, Namespace: "machines"}, ProviderNamespace: "machines", TechnicalID: "shoot--a--b",
-		Accepts: func(context.Context, *rest.Config) bool { return true },
+		Seed:              fake.NewClientBuilder().WithObjects(credentials).Build(),
+		Namespace:         "seed",
+		Credentials:       corev1.SecretReference{Namespace: "seed", Name: "cloudprovider"},
+		Provider:          &providercluster.Cluster{Client: provider, Namespace: "machines"},
+		ProviderNamespace: "machines",
+		TechnicalID:       "shoot--a--b",
+		Accepts:           func(context.Context, *rest.Config) bool { return true },
 	}
 }
 

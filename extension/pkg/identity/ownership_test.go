@@ -20,7 +20,9 @@ import (
 // for an account from before the label.
 func accountOf(uid string) []client.Object {
 	meta := metav1.ObjectMeta{
-		Namespace: "machines", Name: "shoot--a--b-program", Labels: map[string]string{"kubevirt.provider.extensions.gardener.cloud/cluster": "shoot--a--b"},
+		Namespace: "machines",
+		Name:      "shoot--a--b-program",
+		Labels:    map[string]string{"kubevirt.provider.extensions.gardener.cloud/cluster": "shoot--a--b"},
 	}
 	if uid != "" {
 		meta.Labels["kubevirt.provider.extensions.gardener.cloud/shoot-uid"] = uid
@@ -29,8 +31,9 @@ func accountOf(uid string) []client.Object {
 	return []client.Object{
 		&rbacv1.Role{ObjectMeta: meta, Rules: program.Rules},
 		&rbacv1.RoleBinding{
-			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "machines", Name: meta.Name}},
+			ObjectMeta: meta,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "machines", Name: meta.Name}},
 		},
 		&corev1.ServiceAccount{ObjectMeta: meta},
 	}

@@ -98,7 +98,8 @@ func TestAccepts_Rejected(t *testing.T) {
 	require.NoError(t, err)
 
 	copied := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "seed", Name: identity.SecretName("copied")}, Data: secretOf(t, m).Data,
+		ObjectMeta: metav1.ObjectMeta{Namespace: "seed", Name: identity.SecretName("copied")},
+		Data:       secretOf(t, m).Data,
 	}
 	require.NoError(t, m.Seed.Create(t.Context(), copied))
 

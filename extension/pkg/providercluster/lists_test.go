@@ -20,7 +20,11 @@ var virtualMachines = kubevirtv1.SchemeGroupVersion.WithKind("VirtualMachine")
 // machineNamed returns the metadata of a virtual machine.
 func machineNamed(name, annotation string) metav1.PartialObjectMetadata {
 	return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "machines", Name: name, UID: "uid", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": annotation},
+		Namespace:   "machines",
+		Name:        name,
+		UID:         "uid",
+		Labels:      map[string]string{"a": "b"},
+		Annotations: map[string]string{"c": annotation},
 	}}
 }
 

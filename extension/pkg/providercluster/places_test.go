@@ -46,7 +46,9 @@ func reconcile(ctx context.Context, c client.Client) error {
 func healthyAfter(ctx context.Context, workers, slow int, p places) time.Duration {
 	const healthy = "healthy"
 
-	queue, done, begin := workqueue.NewTyped[string](), make(chan time.Duration, 1), time.Now()
+	queue := workqueue.NewTyped[string]()
+	done := make(chan time.Duration, 1)
+	begin := time.Now()
 	for i := range slow {
 		queue.Add(fmt.Sprint(i))
 	}
@@ -121,7 +123,8 @@ func TestTakeAfter(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) {
 		only := newPlaces(1)
-		first, second := newRequests(responding(10*time.Second), only), newRequests(responding(6*time.Second), only)
+		first := newRequests(responding(10*time.Second), only)
+		second := newRequests(responding(6*time.Second), only)
 		ended := make(chan error)
 
 		go func() { ended <- reconcile(t.Context(), first) }()

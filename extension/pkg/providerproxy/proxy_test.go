@@ -280,7 +280,8 @@ func TestProxy_Serve(t *testing.T) {
 
 	p := New(mounted(t, provider), transport.AnyServer, logr.Discard())
 	ctx, cancel := context.WithCancel(t.Context())
-	listening, ended := make(chan [2]net.Addr, 1), make(chan error, 1)
+	listening := make(chan [2]net.Addr, 1)
+	ended := make(chan error, 1)
 
 	go func() {
 		ended <- p.Serve(ctx, Ports{}, func(requests, health net.Addr) { listening <- [2]net.Addr{requests, health} })

@@ -103,10 +103,12 @@ func clientConfigs(t *testing.T, object client.Object) (configs []admissionregis
 func requireDecisions(t *testing.T) {
 	t.Helper()
 
-	garden, shoot := garden(t), &gardencorev1beta1.Shoot{}
+	garden := garden(t)
+	shoot := &gardencorev1beta1.Shoot{}
 	require.NoError(t, theSeed.Read(seed.PlainShoot, shoot))
 
-	shoot.Name, shoot.Spec.CredentialsBindingName = "decided", ptr.To("core-kubevirt")
+	shoot.Name = "decided"
+	shoot.Spec.CredentialsBindingName = ptr.To("core-kubevirt")
 	require.NoError(t, garden.Create(t.Context(), shoot.DeepCopy(), client.DryRunAll))
 
 	shoot.Spec.Provider.Workers[0].ProviderConfig = config(t, "WorkerConfig", "cpu: {core: 2}")

@@ -34,7 +34,8 @@ func createShoot(t *testing.T, name string) *gardencorev1beta1.Shoot {
 	shoot := &gardencorev1beta1.Shoot{}
 	require.NoError(t, theSeed.Read(seed.PlainShoot, shoot))
 
-	shoot.Name, shoot.Spec.CredentialsBindingName = name, ptr.To("core-kubevirt")
+	shoot.Name = name
+	shoot.Spec.CredentialsBindingName = ptr.To("core-kubevirt")
 	require.NoError(t, garden(t).Create(t.Context(), shoot))
 
 	return shoot
@@ -61,7 +62,8 @@ func storedShoot(t *testing.T, name string) *gardencorev1beta1.Shoot {
 func TestAdmissionOfChanges(t *testing.T) {
 	t.Parallel()
 
-	garden, shoot := garden(t), storedShoot(t, "changed")
+	garden := garden(t)
+	shoot := storedShoot(t, "changed")
 
 	wrong := shoot.DeepCopy()
 	wrong.Spec.Provider.InfrastructureConfig = config(t, "InfrastructureConfig", "namespace: {create: true}")
@@ -87,9 +89,14 @@ func ownImages(t *testing.T, providerConfig string) *gardencorev1beta1.Namespace
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "own-images"},
 		Spec: gardencorev1beta1.NamespacedCloudProfileSpec{
 			Parent: gardencorev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "kubevirt"},
-			MachineImages: []gardencorev1beta1.MachineImage{{Name: "ubuntu", Versions: []gardencorev1beta1.MachineImageVersion{{
-				ExpirableVersion: gardencorev1beta1.ExpirableVersion{Version: "24.4.0"}, CRI: []gardencorev1beta1.CRI{{Name: "containerd"}}, Architectures: []string{"amd64"},
-			}}}},
+			MachineImages: []gardencorev1beta1.MachineImage{{
+				Name: "ubuntu",
+				Versions: []gardencorev1beta1.MachineImageVersion{{
+					ExpirableVersion: gardencorev1beta1.ExpirableVersion{Version: "24.4.0"},
+					CRI:              []gardencorev1beta1.CRI{{Name: "containerd"}},
+					Architectures:    []string{"amd64"},
+				}},
+			}},
 		},
 	}
 	if providerConfig != "" {
@@ -153,7 +160,8 @@ func TestNamespacedCloudProfile(t *testing.T) {
 	shoot := &gardencorev1beta1.Shoot{}
 	require.NoError(t, theSeed.Read(seed.PlainShoot, shoot))
 
-	shoot.Name, shoot.Spec.CredentialsBindingName = "project-image", ptr.To("core-kubevirt")
+	shoot.Name = "project-image"
+	shoot.Spec.CredentialsBindingName = ptr.To("core-kubevirt")
 	shoot.Spec.CloudProfile = &gardencorev1beta1.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: profile.Name}
 	shoot.Spec.Provider.Workers[0].Machine.Image.Version = ptr.To("24.4.0")
 

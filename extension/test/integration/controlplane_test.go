@@ -95,7 +95,8 @@ func requireDeployments(t *testing.T, shoot *seed.Botanist, replicas int32) {
 func providerSecret(t *testing.T, shoot *seed.Botanist, program string) *corev1.Secret {
 	t.Helper()
 
-	volumes, secret := deployment(t, shoot, program).Spec.Template.Spec.Volumes, &corev1.Secret{}
+	volumes := deployment(t, shoot, program).Spec.Template.Spec.Volumes
+	secret := &corev1.Secret{}
 
 	i := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == "provider" })
 	require.GreaterOrEqual(t, i, 0)
@@ -164,7 +165,8 @@ func changeStorageClass(t *testing.T, shoot *seed.Botanist) {
 	require.Equal(t, map[string]string{"infraStorageClassName": "wait", "bus": "scsi"}, before.Parameters)
 
 	changeVolumeClass(t, shoot, func(c *v1alpha1.VolumeClass) {
-		c.ReclaimPolicy, c.Zones = corev1.PersistentVolumeReclaimRetain, []string{"europe-west1-b"}
+		c.ReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+		c.Zones = []string{"europe-west1-b"}
 	})
 	require.NoError(t, shoot.Reconcile(t.Context()))
 
@@ -195,7 +197,8 @@ func changeVolumeClass(t *testing.T, shoot *seed.Botanist, change func(*v1alpha1
 func withoutAccounts(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
-	role, before := &rbacv1.Role{}, deployment(t, shoot, "cloud-controller-manager")
+	role := &rbacv1.Role{}
+	before := deployment(t, shoot, "cloud-controller-manager")
 	require.NoError(t, theSeed.Provider.Get(t.Context(), client.ObjectKey{Namespace: shoot.ProviderNamespace, Name: "gardener-extension-provider-kubevirt"}, role))
 
 	all := role.DeepCopy().Rules
@@ -269,7 +272,8 @@ func kubeAPIServer(namespace string) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kube-apiserver"},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Replicas: ptr.To[int32](1),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "kube-apiserver", Image: "kube-apiserver"}}},
@@ -282,7 +286,8 @@ func kubeAPIServer(namespace string) *appsv1.Deployment {
 func moveControlPlane(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
-	account, class := accountUID(t, shoot), storageClassUID(t)
+	account := accountUID(t, shoot)
+	class := storageClassUID(t)
 
 	state, err := shoot.Migrate(t.Context())
 	require.NoError(t, err)

@@ -30,7 +30,8 @@ func credentials(t *testing.T, name, kubeconfig string, labels map[string]string
 
 	garden := garden(t)
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: name, Labels: labels}, Data: map[string][]byte{"kubeconfig": []byte(kubeconfig)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: name, Labels: labels},
+		Data:       map[string][]byte{"kubeconfig": []byte(kubeconfig)},
 	}
 	require.NoError(t, garden.Create(t.Context(), secret))
 	t.Cleanup(func() { require.NoError(t, garden.Delete(context.WithoutCancel(t.Context()), secret)) })
@@ -41,7 +42,8 @@ func credentials(t *testing.T, name, kubeconfig string, labels map[string]string
 // bindingOf returns a CredentialsBinding for a Secret.
 func bindingOf(secret *corev1.Secret) *securityv1alpha1.CredentialsBinding {
 	return &securityv1alpha1.CredentialsBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}, Provider: securityv1alpha1.CredentialsBindingProvider{Type: "kubevirt"},
+		ObjectMeta:     metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name},
+		Provider:       securityv1alpha1.CredentialsBindingProvider{Type: "kubevirt"},
 		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: secret.Namespace, Name: secret.Name},
 	}
 }
@@ -50,7 +52,9 @@ func bindingOf(secret *corev1.Secret) *securityv1alpha1.CredentialsBinding {
 func TestAdmissionOfBindings(t *testing.T) {
 	t.Parallel()
 
-	garden, wrong, valid := garden(t), credentials(t, "binding-wrong", withProgram, nil), credentials(t, "binding-valid", withToken, nil)
+	garden := garden(t)
+	wrong := credentials(t, "binding-wrong", withProgram, nil)
+	valid := credentials(t, "binding-valid", withToken, nil)
 
 	secretBinding := &gardencorev1beta1.SecretBinding{ //nolint:staticcheck // deprecated, but still in use
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "wrong"},
@@ -84,7 +88,8 @@ func TestAdmissionOfSecrets(t *testing.T) { //nolint:tparallel // The steps chan
 	t.Parallel()
 
 	// gardener-controller-manager labels Secrets of bindings.
-	garden, secret := garden(t), credentials(t, "labelled", withToken, map[string]string{"provider.shoot.gardener.cloud/kubevirt": "true"})
+	garden := garden(t)
+	secret := credentials(t, "labelled", withToken, map[string]string{"provider.shoot.gardener.cloud/kubevirt": "true"})
 
 	for name, refused := range map[string]struct{ kubeconfig, remedy string }{
 		"program":   {withProgram, "use a token or client-certificate-data"},

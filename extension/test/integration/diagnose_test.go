@@ -37,7 +37,8 @@ func TestDiagnoseShoot(t *testing.T) {
 	require.NoError(t, err, string(output))
 
 	shoot := newShoot(t, named("diagnosed"))
-	correct, profile := shoot.Object.DeepCopy(), shoot.Profile.DeepCopy()
+	correct := shoot.Object.DeepCopy()
+	profile := shoot.Profile.DeepCopy()
 
 	shoot.Object.Spec.Provider.InfrastructureConfig = config(t, "InfrastructureConfig", "network: {}")
 	require.NoError(t, shoot.Sync(t.Context()))
@@ -72,7 +73,8 @@ func diagnose(ctx context.Context, program string, shoot *seed.Botanist) (d shoo
 
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {
-		code, text = failed.ExitCode(), string(failed.Stderr)
+		code = failed.ExitCode()
+		text = string(failed.Stderr)
 	}
 
 	if err := json.Unmarshal(output, &d); err != nil {

@@ -27,7 +27,9 @@ func TestForceDelete(t *testing.T) {
 	require.NoError(t, shoot.Sync(t.Context()))
 	require.NoError(t, shoot.Infrastructure().Deploy(t.Context()))
 	requireError(t, shoot, &extensionsv1alpha1.Infrastructure{}, refusal{
-		field: "provider cluster: ", remedy: "no response in time", code: gardencorev1beta1.ErrorRetryableInfraDependencies,
+		field:  "provider cluster: ",
+		remedy: "no response in time",
+		code:   gardencorev1beta1.ErrorRetryableInfraDependencies,
 	})
 
 	require.NoError(t, shoot.ForceDelete(t.Context()))

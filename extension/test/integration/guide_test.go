@@ -69,7 +69,8 @@ func awaitLandscape(t *testing.T) {
 
 	shoot := &gardencorev1beta1.Shoot{}
 	require.NoError(t, theSeed.Read(seed.PlainShoot, shoot))
-	shoot.Name, shoot.Spec.CredentialsBindingName = "any", ptr.To("core-kubevirt")
+	shoot.Name = "any"
+	shoot.Spec.CredentialsBindingName = ptr.To("core-kubevirt")
 
 	eventually(t, func(ctx context.Context) (bool, string) {
 		err := theSeed.Garden.Create(ctx, shoot.DeepCopy(), client.DryRunAll)

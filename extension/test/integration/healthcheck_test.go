@@ -41,28 +41,52 @@ func outages() []outage {
 
 	return []outage{
 		{
-			name: "server that never responds", begin: silence, condition: provider, resource: infrastructure, code: unavailable,
-			texts: []string{"no response in time", "check its API server, the network"},
+			name:      "server that never responds",
+			begin:     silence,
+			condition: provider,
+			resource:  infrastructure,
+			code:      unavailable,
+			texts:     []string{"no response in time", "check its API server, the network"},
 		},
 		{
-			name: "credentials that are no longer valid", begin: revoke, condition: provider, resource: infrastructure,
-			code: gardencorev1beta1.ErrorInfraUnauthenticated, texts: []string{"replace the credentials of the Shoot"},
+			name:      "credentials that are no longer valid",
+			begin:     revoke,
+			condition: provider,
+			resource:  infrastructure,
+			code:      gardencorev1beta1.ErrorInfraUnauthenticated,
+			texts:     []string{"replace the credentials of the Shoot"},
 		},
 		{
-			name: "account without permissions", begin: forbid, condition: provider, resource: infrastructure, code: gardencorev1beta1.ErrorInfraUnauthorized,
-			texts: []string{"virtualmachines.kubevirt.io is forbidden: User", "extension/kubernetes/provider-namespace"},
+			name:      "account without permissions",
+			begin:     forbid,
+			condition: provider,
+			resource:  infrastructure,
+			code:      gardencorev1beta1.ErrorInfraUnauthorized,
+			texts:     []string{"virtualmachines.kubevirt.io is forbidden: User", "extension/kubernetes/provider-namespace"},
 		},
 		{
-			name: "KubeVirt is not available", begin: stopKubeVirt, condition: provider, resource: infrastructure, code: unavailable,
-			texts: []string{"KubeVirt of the provider cluster is not available: virt-api is not ready; repair it"},
+			name:      "KubeVirt is not available",
+			begin:     stopKubeVirt,
+			condition: provider,
+			resource:  infrastructure,
+			code:      unavailable,
+			texts:     []string{"KubeVirt of the provider cluster is not available: virt-api is not ready; repair it"},
 		},
 		{
-			name: "CDI is not available", begin: stopCDI, condition: provider, resource: infrastructure, code: unavailable,
-			texts: []string{"CDI of the provider cluster is not available: cdi-deployment is not ready; repair it"},
+			name:      "CDI is not available",
+			begin:     stopCDI,
+			condition: provider,
+			resource:  infrastructure,
+			code:      unavailable,
+			texts:     []string{"CDI of the provider cluster is not available: cdi-deployment is not ready; repair it"},
 		},
 		{
-			name: "DataVolume that fails", begin: failImport, condition: gardencorev1beta1.ShootEveryNodeReady, resource: "Worker",
-			code: gardencorev1beta1.ErrorRetryableConfigurationProblem, texts: []string{"ImportFailed: golden-", "got 404", "correct the image"},
+			name:      "DataVolume that fails",
+			begin:     failImport,
+			condition: gardencorev1beta1.ShootEveryNodeReady,
+			resource:  "Worker",
+			code:      gardencorev1beta1.ErrorRetryableConfigurationProblem,
+			texts:     []string{"ImportFailed: golden-", "got 404", "correct the image"},
 		},
 	}
 }
@@ -225,7 +249,9 @@ func failImport(t *testing.T, shoot *seed.Botanist) func() {
 	fault(`"Unable to connect to http data source: expected status code 200, got 404. Status: 404 Not Found"`)
 
 	second := *pool(shoot, 0).DeepCopy()
-	second.Name, second.Minimum, second.Machine.Image.Version = "second", 0, new("20.4.20210401")
+	second.Name = "second"
+	second.Minimum = 0
+	second.Machine.Image.Version = new("20.4.20210401")
 	shoot.Object.Spec.Provider.Workers = append(shoot.Object.Spec.Provider.Workers, second)
 	require.NoError(t, shoot.Reconcile(t.Context()))
 

@@ -24,12 +24,14 @@ func TestInPlaceUpdate(t *testing.T) {
 	shoot := newShoot(t, named("inplace"))
 	w := pool(shoot, 0)
 	w.Minimum, w.Zones, w.UpdateStrategy = 1, w.Zones[:1], ptr.To(gardencorev1beta1.AutoInPlaceUpdate)
-	w.MaxSurge, w.MaxUnavailable = nil, nil
+	w.MaxSurge = nil
+	w.MaxUnavailable = nil
 
 	require.NoError(t, shoot.Reconcile(t.Context()))
 	requireReadyNodes(t, shoot, 1)
 
-	before, known := machines(t, shoot), classes(t, shoot)
+	before := machines(t, shoot)
+	known := classes(t, shoot)
 
 	agents, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -50,7 +52,8 @@ func updateNodes(ctx context.Context, shoot *seed.Botanist) {
 	const every = 500 * time.Millisecond
 
 	for ctx.Err() == nil {
-		machines, nodes := &machinev1alpha1.MachineList{}, &corev1.NodeList{}
+		machines := &machinev1alpha1.MachineList{}
+		nodes := &corev1.NodeList{}
 		_ = theSeed.Client.List(ctx, machines, client.InNamespace(shoot.Namespace)) // The next iteration retries.
 		_ = theSeed.Target.List(ctx, nodes)
 

@@ -106,7 +106,8 @@ func podOf(t *testing.T, chart string) *corev1.Pod {
 
 	for class, value := range map[string]int32{"gardener-system-900": 999998900, "gardener-garden-system-400": 999999400} {
 		require.NoError(t, client.IgnoreAlreadyExists(theSeed.Client.Create(t.Context(), &schedulingv1.PriorityClass{
-			ObjectMeta: metav1.ObjectMeta{Name: class}, Value: value,
+			ObjectMeta: metav1.ObjectMeta{Name: class},
+			Value:      value,
 		})))
 	}
 
@@ -119,7 +120,9 @@ func podOf(t *testing.T, chart string) *corev1.Pod {
 	}
 
 	pod := &corev1.Pod{ObjectMeta: deployment.Spec.Template.ObjectMeta, Spec: deployment.Spec.Template.Spec}
-	pod.Namespace, pod.Name, pod.Spec.ServiceAccountName = seed.ExtensionNamespace, "restricted", extensionAccount
+	pod.Namespace = seed.ExtensionNamespace
+	pod.Name = "restricted"
+	pod.Spec.ServiceAccountName = extensionAccount
 
 	return pod
 }

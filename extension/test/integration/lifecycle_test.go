@@ -32,18 +32,29 @@ func steps() []step {
 		{name: "no machines", change: func(s *seed.Botanist) { pool(s, 0).Minimum = 0 }, check: imagesExist},
 		{name: "three zones, uneven maximum", change: func(s *seed.Botanist) { pool(s, 0).Minimum = 3 }, machines: 3, check: maximaAreDistributed},
 		{name: "nothing", change: func(*seed.Botanist) {}, machines: 3, unchanged: true},
-		{name: "second pool", change: func(s *seed.Botanist) {
-			second := *pool(s, 0).DeepCopy()
-			second.Name, second.Zones, second.Minimum = "second", second.Zones[:1], 1
-			s.Object.Spec.Provider.Workers = append(s.Object.Spec.Provider.Workers, second)
-		}, machines: 4},
-		{name: "second pool removed, scaled down to one zone", change: func(s *seed.Botanist) {
-			s.Object.Spec.Provider.Workers = s.Object.Spec.Provider.Workers[:1]
-			pool(s, 0).Minimum, pool(s, 0).Maximum, pool(s, 0).Zones = 1, 1, pool(s, 0).Zones[:1]
-		}, machines: 1},
-		{name: "hibernated", change: func(s *seed.Botanist) {
-			s.Object.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: ptr.To(true)}
-		}},
+		{
+			name: "second pool",
+			change: func(s *seed.Botanist) {
+				second := *pool(s, 0).DeepCopy()
+				second.Name, second.Zones, second.Minimum = "second", second.Zones[:1], 1
+				s.Object.Spec.Provider.Workers = append(s.Object.Spec.Provider.Workers, second)
+			},
+			machines: 4,
+		},
+		{
+			name: "second pool removed, scaled down to one zone",
+			change: func(s *seed.Botanist) {
+				s.Object.Spec.Provider.Workers = s.Object.Spec.Provider.Workers[:1]
+				pool(s, 0).Minimum, pool(s, 0).Maximum, pool(s, 0).Zones = 1, 1, pool(s, 0).Zones[:1]
+			},
+			machines: 1,
+		},
+		{
+			name: "hibernated",
+			change: func(s *seed.Botanist) {
+				s.Object.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: ptr.To(true)}
+			},
+		},
 		{name: "woken up", change: func(s *seed.Botanist) { s.Object.Spec.Hibernation = nil }, machines: 1},
 	}
 }
@@ -68,7 +79,8 @@ func TestLifecycle(t *testing.T) { //nolint:tparallel // The steps change one sh
 func (s step) run(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
-	before, start := machines(t, shoot), time.Now()
+	before := machines(t, shoot)
+	start := time.Now()
 
 	s.change(shoot)
 	require.NoError(t, shoot.Reconcile(t.Context()))
@@ -134,7 +146,8 @@ func rotate(t *testing.T, shoot *seed.Botanist) {
 	before := machines(t, shoot)
 
 	require.NoError(t, shoot.RotateCredentials(t.Context()))
-	pool(shoot, 0).Minimum, pool(shoot, 0).Maximum = 2, 2
+	pool(shoot, 0).Minimum = 2
+	pool(shoot, 0).Maximum = 2
 	require.NoError(t, shoot.Reconcile(t.Context()))
 	requireReadyNodes(t, shoot, 2)
 

@@ -32,7 +32,8 @@ func requireLoadBalancer(t *testing.T, shoot *seed.Botanist) {
 		return err == nil && len(service.Status.LoadBalancer.Ingress) == 1, "no address"
 	})
 
-	balancers, machines := &corev1.ServiceList{}, &kubevirtv1.VirtualMachineInstanceList{}
+	balancers := &corev1.ServiceList{}
+	machines := &kubevirtv1.VirtualMachineInstanceList{}
 	ofShoot := client.MatchingLabels{"kubevirt.provider.extensions.gardener.cloud/cluster": shoot.Namespace}
 	require.NoError(t, theSeed.Provider.List(t.Context(), balancers, client.InNamespace(shoot.ProviderNamespace), ofShoot))
 	require.Len(t, balancers.Items, 1)

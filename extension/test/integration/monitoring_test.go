@@ -120,7 +120,8 @@ func TestAlerts(t *testing.T) {
 	var firing [][]string
 	require.NoError(t, json.Unmarshal(output, &firing))
 
-	fires, silent := []string{}, []string{}
+	fires := []string{}
+	silent := []string{}
 
 	for i, c := range cases {
 		if c.Fires == "" {

@@ -40,14 +40,17 @@ func TestTwoShootsInOneNamespace(t *testing.T) {
 	const network = `networks: {tenantNetworks: [{name: net, config: '{"cniVersion": "0.4.0", "name": "net", "type": "bridge"}'}]}`
 
 	account := seed.AccountIn("two-shoots")
-	first, second := newShootWith(t, account, oneMachine(t, "first", network)), newShootWith(t, account, oneMachine(t, "second", network))
+	first := newShootWith(t, account, oneMachine(t, "first", network))
+	second := newShootWith(t, account, oneMachine(t, "second", network))
 
 	for _, shoot := range []*seed.Botanist{first, second} {
 		require.NoError(t, shoot.Reconcile(t.Context()))
 		requireReadyNodes(t, shoot, 1)
 	}
 
-	before, networks, volumes := machines(t, second), networksOf(t, second), volumesOf(t, second)
+	before := machines(t, second)
+	networks := networksOf(t, second)
+	volumes := volumesOf(t, second)
 	require.Equal(t, []string{second.Namespace + "-net"}, networks)
 	require.NotEmpty(t, volumes)
 

@@ -227,7 +227,12 @@ func eachCall(all []calls, check func(*authorizationv1.ResourceAttributes)) {
 
 		for verb := range strings.FieldsSeq(c.verbs) {
 			attributes := &authorizationv1.ResourceAttributes{
-				Namespace: c.namespace, Group: group, Resource: resource, Subresource: sub, Name: name, Verb: verb,
+				Namespace:   c.namespace,
+				Group:       group,
+				Resource:    resource,
+				Subresource: sub,
+				Name:        name,
+				Verb:        verb,
 			}
 			if verb == "create" {
 				attributes.Name = "" // RBAC cannot know it.

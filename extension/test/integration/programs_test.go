@@ -117,8 +117,10 @@ func requireRules(t *testing.T, shoot *seed.Botanist) {
 	requireReadyNodes(t, shoot, 1)
 
 	m := &machineObjects{
-		vmi: &kubevirtv1.VirtualMachineInstance{}, node: &corev1.Node{},
-		ccm: deployment(t, shoot, "cloud-controller-manager"), csi: deployment(t, shoot, "csi-driver-controller"),
+		vmi:  &kubevirtv1.VirtualMachineInstance{},
+		node: &corev1.Node{},
+		ccm:  deployment(t, shoot, "cloud-controller-manager"),
+		csi:  deployment(t, shoot, "csi-driver-controller"),
 	}
 	name := onlyMachine(t, shoot).Name
 	require.NoError(t, theSeed.Provider.Get(t.Context(), client.ObjectKey{Namespace: shoot.ProviderNamespace, Name: name}, m.vmi))
@@ -130,7 +132,8 @@ func requireRules(t *testing.T, shoot *seed.Botanist) {
 		return err == nil && m.node.Annotations[machineutils.LastAppliedALTAnnotation] != "", "annotations of the Node"
 	})
 
-	config, list := &corev1.ConfigMap{}, &kubevirtv1.KubeVirtList{}
+	config := &corev1.ConfigMap{}
+	list := &kubevirtv1.KubeVirtList{}
 	require.NoError(t, theSeed.Client.Get(t.Context(), client.ObjectKey{Namespace: shoot.Namespace, Name: "cloud-provider-config"}, config))
 	require.NoError(t, theSeed.Provider.List(t.Context(), list))
 	require.Len(t, list.Items, 1)

@@ -45,47 +45,64 @@ func infrastructureRefusals() []refusal {
 
 	return []refusal{
 		{
-			name: "unknown field", change: network("network: {}"), code: gardencorev1beta1.ErrorConfigurationProblem,
-			field: "spec.provider.infrastructureConfig.network", remedy: `did you mean "networks"?`,
+			name:   "unknown field",
+			change: network("network: {}"),
+			code:   gardencorev1beta1.ErrorConfigurationProblem,
+			field:  "spec.provider.infrastructureConfig.network",
+			remedy: `did you mean "networks"?`,
 		},
 		{
 			name:   "network without JSON",
-			change: network("networks: {tenantNetworks: [{name: a, config: bridge}]}"), code: gardencorev1beta1.ErrorConfigurationProblem,
-			field: "spec.provider.infrastructureConfig.networks.tenantNetworks[0].config", remedy: "must be a CNI configuration in JSON",
+			change: network("networks: {tenantNetworks: [{name: a, config: bridge}]}"),
+			code:   gardencorev1beta1.ErrorConfigurationProblem,
+			field:  "spec.provider.infrastructureConfig.networks.tenantNetworks[0].config",
+			remedy: "must be a CNI configuration in JSON",
 		},
 		{
 			name:   "two default networks",
 			change: network(`networks: {tenantNetworks: [{name: a, default: true, config: '{"type": "bridge"}'}, {name: b, default: true, config: '{"type": "bridge"}'}]}`),
 			code:   gardencorev1beta1.ErrorConfigurationProblem,
-			field:  "spec.provider.infrastructureConfig.networks.tenantNetworks[1].default", remedy: "set default for one network only",
+			field:  "spec.provider.infrastructureConfig.networks.tenantNetworks[1].default",
+			remedy: "set default for one network only",
 		},
 		{
-			name: "shared network that does not exist", change: network("networks: {sharedNetworks: [{name: absent, namespace: default}]}"),
-			code:  gardencorev1beta1.ErrorRetryableConfigurationProblem,
-			field: "spec.provider.infrastructureConfig.networks.sharedNetworks[0]", remedy: "create it, or correct its name and namespace",
+			name:   "shared network that does not exist",
+			change: network("networks: {sharedNetworks: [{name: absent, namespace: default}]}"),
+			code:   gardencorev1beta1.ErrorRetryableConfigurationProblem,
+			field:  "spec.provider.infrastructureConfig.networks.sharedNetworks[0]",
+			remedy: "create it, or correct its name and namespace",
 		},
 		{
-			name: "zone without nodes", change: func(t *testing.T, s *seed.Botanist) {
+			name: "zone without nodes",
+			change: func(t *testing.T, s *seed.Botanist) {
 				t.Helper()
 				pool(s, 0).Zones = []string{"europe-west1-q"}
 			},
-			code: gardencorev1beta1.ErrorRetryableConfigurationProblem, field: "spec.provider.workers[0].zones[0]", remedy: "use another zone, or add nodes",
+			code:   gardencorev1beta1.ErrorRetryableConfigurationProblem,
+			field:  "spec.provider.workers[0].zones[0]",
+			remedy: "use another zone, or add nodes",
 		},
 		{
-			name: "storage class that does not exist", change: func(t *testing.T, s *seed.Botanist) {
+			name: "storage class that does not exist",
+			change: func(t *testing.T, s *seed.Botanist) {
 				t.Helper()
 				s.Profile.Spec.VolumeTypes[0].Class = "absent"
 			},
-			code: gardencorev1beta1.ErrorRetryableConfigurationProblem, field: "spec.provider.workers[0].volume.type", remedy: "create it, or correct the CloudProfile",
+			code:   gardencorev1beta1.ErrorRetryableConfigurationProblem,
+			field:  "spec.provider.workers[0].volume.type",
+			remedy: "create it, or correct the CloudProfile",
 		},
 		{
-			name: "credentials with a program", change: func(t *testing.T, s *seed.Botanist) {
+			name: "credentials with a program",
+			change: func(t *testing.T, s *seed.Botanist) {
 				t.Helper()
 				require.NoError(t, s.SetCredentials(t.Context(), []byte(`{"apiVersion": "v1", "kind": "Config", "current-context": "a",
 					"contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}], "clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:1"}}],
 					"users": [{"name": "a", "user": {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "aws"}}}]}`)))
 			},
-			code: gardencorev1beta1.ErrorInfraUnauthenticated, field: "spec.credentialsBindingName", remedy: "use a token or client-certificate-data",
+			code:   gardencorev1beta1.ErrorInfraUnauthenticated,
+			field:  "spec.credentialsBindingName",
+			remedy: "use a token or client-certificate-data",
 		},
 	}
 }
@@ -100,23 +117,35 @@ func workerRefusals() []refusal {
 
 	return []refusal{
 		{
-			name: "misspelled field", change: worker("cpus: {cores: 2}"), code: gardencorev1beta1.ErrorConfigurationProblem,
-			field: "spec.provider.workers[0].providerConfig.cpus", remedy: `did you mean "cpu"?`,
+			name:   "misspelled field",
+			change: worker("cpus: {cores: 2}"),
+			code:   gardencorev1beta1.ErrorConfigurationProblem,
+			field:  "spec.provider.workers[0].providerConfig.cpus",
+			remedy: `did you mean "cpu"?`,
 		},
 		{
-			name: "no memory", change: worker("memory: {guest: 0}"), code: gardencorev1beta1.ErrorConfigurationProblem,
-			field: "spec.provider.workers[0].providerConfig.memory.guest", remedy: "must be at least 1Mi; write the unit",
+			name:   "no memory",
+			change: worker("memory: {guest: 0}"),
+			code:   gardencorev1beta1.ErrorConfigurationProblem,
+			field:  "spec.provider.workers[0].providerConfig.memory.guest",
+			remedy: "must be at least 1Mi; write the unit",
 		},
 		{
-			name: "disk without a volume", change: worker("devices: {disks: [{name: absent, disk: {}}]}"), code: gardencorev1beta1.ErrorConfigurationProblem,
-			field: "spec.provider.workers[0].providerConfig.devices.disks[0].name", remedy: "use root-disk or the name of an additional volume",
+			name:   "disk without a volume",
+			change: worker("devices: {disks: [{name: absent, disk: {}}]}"),
+			code:   gardencorev1beta1.ErrorConfigurationProblem,
+			field:  "spec.provider.workers[0].providerConfig.devices.disks[0].name",
+			remedy: "use root-disk or the name of an additional volume",
 		},
 		{
-			name: "image version that the CloudProfile's providerConfig does not have", change: func(t *testing.T, s *seed.Botanist) {
+			name: "image version that the CloudProfile's providerConfig does not have",
+			change: func(t *testing.T, s *seed.Botanist) {
 				t.Helper()
 				pool(s, 0).Machine.Image.Version = ptr.To("22.4.0")
 			},
-			code: gardencorev1beta1.ErrorRetryableConfigurationProblem, field: "spec.provider.workers[0].machine.image", remedy: "use another version, or add the source to the CloudProfile",
+			code:   gardencorev1beta1.ErrorRetryableConfigurationProblem,
+			field:  "spec.provider.workers[0].machine.image",
+			remedy: "use another version, or add the source to the CloudProfile",
 		},
 	}
 }
@@ -126,7 +155,8 @@ func TestRefusals(t *testing.T) { //nolint:tparallel // The steps change one sho
 	t.Parallel()
 
 	shoot := newShoot(t, named("refused"))
-	correct, profile := shoot.Object.DeepCopy(), shoot.Profile.DeepCopy()
+	correct := shoot.Object.DeepCopy()
+	profile := shoot.Profile.DeepCopy()
 
 	for _, r := range infrastructureRefusals() {
 		t.Run(r.name, func(t *testing.T) {
@@ -165,7 +195,8 @@ func TestRefusals(t *testing.T) { //nolint:tparallel // The steps change one sho
 func restore(t *testing.T, shoot *seed.Botanist, correct *gardencorev1beta1.Shoot, profile *gardencorev1beta1.CloudProfile) {
 	t.Helper()
 
-	shoot.Object, shoot.Profile = correct.DeepCopy(), profile.DeepCopy()
+	shoot.Object = correct.DeepCopy()
+	shoot.Profile = profile.DeepCopy()
 	require.NoError(t, shoot.SetCredentials(t.Context(), shoot.Kubeconfig))
 }
 

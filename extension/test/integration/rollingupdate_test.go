@@ -29,46 +29,70 @@ type poolChange struct {
 
 func poolChanges() []poolChange {
 	return []poolChange{
-		{pool: "image", replaces: true, change: func(_ *testing.T, w *gardencorev1beta1.Worker) {
-			w.Machine.Image.Version = ptr.To("20.4.20210401")
-		}, check: func(t *testing.T, vm *kubevirtv1.VirtualMachine) {
-			t.Helper()
+		{
+			pool:     "image",
+			replaces: true,
+			change: func(_ *testing.T, w *gardencorev1beta1.Worker) {
+				w.Machine.Image.Version = ptr.To("20.4.20210401")
+			},
+			check: func(t *testing.T, vm *kubevirtv1.VirtualMachine) {
+				t.Helper()
 
-			image := &cdiv1beta1.DataVolume{}
-			require.NoError(t, theSeed.Provider.Get(t.Context(), client.ObjectKey{Namespace: vm.Namespace, Name: vm.Labels[providerspec.LabelGoldenImage]}, image))
-			require.Contains(t, image.Spec.Source.HTTP.URL, "focal")
-		}},
-		{pool: "config", replaces: true, change: func(t *testing.T, w *gardencorev1beta1.Worker) {
-			t.Helper()
-			w.ProviderConfig = config(t, "WorkerConfig", "cpu: {sockets: 2}")
-		}, check: func(t *testing.T, vm *kubevirtv1.VirtualMachine) {
-			t.Helper()
-			require.EqualValues(t, 2, vm.Spec.Template.Spec.Domain.CPU.Sockets)
-		}},
-		{pool: "data-volume", replaces: true, change: func(_ *testing.T, w *gardencorev1beta1.Worker) {
-			w.DataVolumes = []gardencorev1beta1.DataVolume{{Name: "data", VolumeSize: "5Gi"}}
-		}, check: func(t *testing.T, vm *kubevirtv1.VirtualMachine) {
-			t.Helper()
-			require.Contains(t, disksOf(vm), "data")
-		}},
-		{pool: "labels", change: func(_ *testing.T, w *gardencorev1beta1.Worker) {
-			w.Labels, w.Annotations = map[string]string{"team": "blue"}, map[string]string{"example.com/owner": "blue"}
-			w.Taints = []corev1.Taint{{Key: "team", Value: "blue", Effect: corev1.TaintEffectNoSchedule}}
-		}, check: func(t *testing.T, vm *kubevirtv1.VirtualMachine) {
-			t.Helper()
-			eventually(t, func(ctx context.Context) (bool, string) {
-				node := &corev1.Node{}
-				if err := theSeed.Target.Get(ctx, client.ObjectKey{Name: vm.Name}, node); err != nil {
-					return false, err.Error()
-				}
+				image := &cdiv1beta1.DataVolume{}
+				require.NoError(t, theSeed.Provider.Get(t.Context(), client.ObjectKey{Namespace: vm.Namespace, Name: vm.Labels[providerspec.LabelGoldenImage]}, image))
+				require.Contains(t, image.Spec.Source.HTTP.URL, "focal")
+			},
+		},
+		{
+			pool:     "config",
+			replaces: true,
+			change: func(t *testing.T, w *gardencorev1beta1.Worker) {
+				t.Helper()
+				w.ProviderConfig = config(t, "WorkerConfig", "cpu: {sockets: 2}")
+			},
+			check: func(t *testing.T, vm *kubevirtv1.VirtualMachine) {
+				t.Helper()
+				require.EqualValues(t, 2, vm.Spec.Template.Spec.Domain.CPU.Sockets)
+			},
+		},
+		{
+			pool:     "data-volume",
+			replaces: true,
+			change: func(_ *testing.T, w *gardencorev1beta1.Worker) {
+				w.DataVolumes = []gardencorev1beta1.DataVolume{{Name: "data", VolumeSize: "5Gi"}}
+			},
+			check: func(t *testing.T, vm *kubevirtv1.VirtualMachine) {
+				t.Helper()
+				require.Contains(t, disksOf(vm), "data")
+			},
+		},
+		{
+			pool: "labels",
+			change: func(_ *testing.T, w *gardencorev1beta1.Worker) {
+				w.Labels = map[string]string{"team": "blue"}
+				w.Annotations = map[string]string{"example.com/owner": "blue"}
+				w.Taints = []corev1.Taint{{Key: "team", Value: "blue", Effect: corev1.TaintEffectNoSchedule}}
+			},
+			check: func(t *testing.T, vm *kubevirtv1.VirtualMachine) {
+				t.Helper()
+				eventually(t, func(ctx context.Context) (bool, string) {
+					node := &corev1.Node{}
+					if err := theSeed.Target.Get(ctx, client.ObjectKey{Name: vm.Name}, node); err != nil {
+						return false, err.Error()
+					}
 
-				return node.Labels["team"] == "blue" && node.Annotations["example.com/owner"] == "blue", "the Node has no label or annotation"
-			})
-		}},
-		{pool: "autoscaler", change: func(_ *testing.T, w *gardencorev1beta1.Worker) {
-			w.ClusterAutoscaler = &gardencorev1beta1.ClusterAutoscalerOptions{ScaleDownUtilizationThreshold: ptr.To(0.7)}
-			w.Priority, w.Maximum = ptr.To(int32(7)), 7
-		}},
+					return node.Labels["team"] == "blue" && node.Annotations["example.com/owner"] == "blue", "the Node has no label or annotation"
+				})
+			},
+		},
+		{
+			pool: "autoscaler",
+			change: func(_ *testing.T, w *gardencorev1beta1.Worker) {
+				w.ClusterAutoscaler = &gardencorev1beta1.ClusterAutoscalerOptions{ScaleDownUtilizationThreshold: ptr.To(0.7)}
+				w.Priority = ptr.To(int32(7))
+				w.Maximum = 7
+			},
+		},
 	}
 }
 

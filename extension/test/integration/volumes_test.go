@@ -59,7 +59,8 @@ func requireVolumes(t *testing.T, shoot *seed.Botanist) {
 	}{{"default", corev1.PersistentVolumeFilesystem}, {"immediate", corev1.PersistentVolumeBlock}} {
 		if !t.Run(tc.class, func(t *testing.T) {
 			u := user
-			u.class, u.mode = tc.class, tc.mode
+			u.class = tc.class
+			u.mode = tc.mode
 			u.useVolumes(t)
 		}) {
 			return
@@ -75,7 +76,10 @@ func exposeImmediate(t *testing.T, shoot *seed.Botanist) {
 	require.Empty(t, v1alpha1.Decode(shoot.Profile.Spec.ProviderConfig, nil, config))
 
 	config.VolumeClasses = append(config.VolumeClasses, v1alpha1.VolumeClass{
-		Name: "immediate", ExposeAs: "immediate", VolumeBindingMode: storagev1.VolumeBindingImmediate, SnapshotClass: config.VolumeClasses[0].SnapshotClass,
+		Name:              "immediate",
+		ExposeAs:          "immediate",
+		VolumeBindingMode: storagev1.VolumeBindingImmediate,
+		SnapshotClass:     config.VolumeClasses[0].SnapshotClass,
 	})
 	shoot.Profile.Spec.ProviderConfig.Raw = encode(t, config)
 
@@ -115,7 +119,9 @@ func (u *volumeUser) useVolumes(t *testing.T) {
 
 	snapshot := u.snapshot(t, data)
 	restored := u.claim(t, "restored", largeVolume, &corev1.TypedLocalObjectReference{
-		APIGroup: ptr.To(snapshotv1.GroupName), Kind: "VolumeSnapshot", Name: snapshot.Name,
+		APIGroup: ptr.To(snapshotv1.GroupName),
+		Kind:     "VolumeSnapshot",
+		Name:     snapshot.Name,
 	})
 	cloned := u.claim(t, "cloned", largeVolume, &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: data.Name})
 
@@ -144,8 +150,11 @@ func (u *volumeUser) claim(t *testing.T, name, size string, source *corev1.Typed
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: u.class + "-" + name},
 		Spec: corev1.PersistentVolumeClaimSpec{
-			StorageClassName: &u.class, VolumeMode: &u.mode, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, DataSource: source,
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}},
+			StorageClassName: &u.class,
+			VolumeMode:       &u.mode,
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			DataSource:       source,
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}},
 		},
 	}
 	require.NoError(t, u.inShoot.Create(t.Context(), claim))
@@ -167,10 +176,14 @@ func (u *volumeUser) pod(t *testing.T, claim *corev1.PersistentVolumeClaim) *cor
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name},
 		Spec: corev1.PodSpec{
-			NodeSelector: map[string]string{corev1.LabelHostname: u.node}, Containers: []corev1.Container{container},
-			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name},
-			}}},
+			NodeSelector: map[string]string{corev1.LabelHostname: u.node},
+			Containers:   []corev1.Container{container},
+			Volumes: []corev1.Volume{{
+				Name: "data",
+				VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name},
+				},
+			}},
 		},
 	}
 	require.NoError(t, u.inShoot.Create(t.Context(), pod))
@@ -239,7 +252,8 @@ func (u *volumeUser) awaitAttached(t *testing.T, claim *corev1.PersistentVolumeC
 		return list.Items[i].Spec.NodeName == u.node, list.Items[i].Spec.NodeName
 	})
 
-	vmi, vm := &kubevirtv1.VirtualMachineInstance{}, &kubevirtv1.VirtualMachine{}
+	vmi := &kubevirtv1.VirtualMachineInstance{}
+	vm := &kubevirtv1.VirtualMachine{}
 	key := client.ObjectKey{Namespace: u.shoot.ProviderNamespace, Name: u.node}
 	require.NoError(t, theSeed.Provider.Get(t.Context(), key, vmi))
 	require.NoError(t, theSeed.Provider.Get(t.Context(), key, vm))
@@ -281,7 +295,8 @@ func (u *volumeUser) expand(t *testing.T, claim *corev1.PersistentVolumeClaim) {
 		return done, fmt.Sprintf("%v %s", claim.Status, u.events(ctx, claim))
 	})
 
-	volume, stored := u.awaitBound(t, claim), &corev1.PersistentVolumeClaim{}
+	volume := u.awaitBound(t, claim)
+	stored := &corev1.PersistentVolumeClaim{}
 	require.Zero(t, volume.Spec.Capacity.Storage().Cmp(want))
 	require.NoError(t, theSeed.Provider.Get(t.Context(), client.ObjectKey{Namespace: u.shoot.ProviderNamespace, Name: volume.Spec.CSI.VolumeHandle}, stored))
 	require.Zero(t, stored.Status.Capacity.Storage().Cmp(want))
@@ -294,7 +309,8 @@ func (u *volumeUser) snapshot(t *testing.T, claim *corev1.PersistentVolumeClaim)
 	snapshot := &snapshotv1.VolumeSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name},
 		Spec: snapshotv1.VolumeSnapshotSpec{
-			Source: snapshotv1.VolumeSnapshotSource{PersistentVolumeClaimName: &claim.Name}, VolumeSnapshotClassName: &u.class,
+			Source:                  snapshotv1.VolumeSnapshotSource{PersistentVolumeClaimName: &claim.Name},
+			VolumeSnapshotClassName: &u.class,
 		},
 	}
 	require.NoError(t, u.inShoot.Create(t.Context(), snapshot))
@@ -314,7 +330,8 @@ func (u *volumeUser) snapshot(t *testing.T, claim *corev1.PersistentVolumeClaim)
 func (u *volumeUser) awaitDetached(t *testing.T) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) (bool, string) {
-		attachments, vmi := &storagev1.VolumeAttachmentList{}, &kubevirtv1.VirtualMachineInstance{}
+		attachments := &storagev1.VolumeAttachmentList{}
+		vmi := &kubevirtv1.VirtualMachineInstance{}
 		if err := u.inShoot.List(ctx, attachments); err != nil {
 			return false, err.Error()
 		}

@@ -83,8 +83,9 @@ func runKubeAPIServer(t *testing.T, shoot *seed.Botanist) {
 
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: shoot.Namespace, Name: "kube-apiserver",
-			Labels: map[string]string{v1beta1constants.LabelApp: v1beta1constants.LabelKubernetes, v1beta1constants.LabelRole: v1beta1constants.LabelAPIServer},
+			Namespace: shoot.Namespace,
+			Name:      "kube-apiserver",
+			Labels:    map[string]string{v1beta1constants.LabelApp: v1beta1constants.LabelKubernetes, v1beta1constants.LabelRole: v1beta1constants.LabelAPIServer},
 		},
 		Spec: corev1.PodSpec{
 			AutomountServiceAccountToken: ptr.To(false),

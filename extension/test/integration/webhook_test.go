@@ -51,10 +51,14 @@ func kubeControllerManager(namespace string, labels map[string]string) *appsv1.D
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1beta1constants.DeploymentNameKubeControllerManager, Labels: labels},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To[int32](0), Selector: &metav1.LabelSelector{MatchLabels: selector},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: selector}, Spec: corev1.PodSpec{Containers: []corev1.Container{
-				{Name: "kube-controller-manager", Image: "kube-controller-manager", Command: []string{"/usr/local/bin/kube-controller-manager"}},
-			}}},
+			Replicas: ptr.To[int32](0),
+			Selector: &metav1.LabelSelector{MatchLabels: selector},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: selector},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{
+					{Name: "kube-controller-manager", Image: "kube-controller-manager", Command: []string{"/usr/local/bin/kube-controller-manager"}},
+				}},
+			},
 		},
 	}
 }
@@ -63,7 +67,8 @@ func operatingSystemConfig(namespace string, labels map[string]string) *extensio
 	return &extensionsv1alpha1.OperatingSystemConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pool", Labels: labels},
 		Spec: extensionsv1alpha1.OperatingSystemConfigSpec{
-			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "ubuntu"}, Purpose: extensionsv1alpha1.OperatingSystemConfigPurposeReconcile,
+			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "ubuntu"},
+			Purpose:     extensionsv1alpha1.OperatingSystemConfigPurposeReconcile,
 			Units: []extensionsv1alpha1.Unit{{
 				Name:    v1beta1constants.OperatingSystemConfigUnitNameKubeletService,
 				Content: ptr.To("[Service]\nExecStart=/opt/bin/kubelet --config=/var/lib/kubelet/config\n"),

@@ -49,7 +49,8 @@ func TestProtect(t *testing.T) {
 		WithIndex(&gardencorev1beta1.NamespacedCloudProfile{}, gardencore.NamespacedCloudProfileParentRefName, indexer.NamespacedCloudProfileParentRefNameIndexerFunc).
 		Build()
 
-	r, reports := newReferences(garden), 0
+	r := newReferences(garden)
+	reports := 0
 	protect := func() error { return r.protect(t.Context(), func(string, ...any) { reports++ }) }
 
 	require.NoError(t, protect())
@@ -87,8 +88,10 @@ func TestSchedule(t *testing.T) {
 
 	var placed []string
 
-	a, b := shootOf("a", 0), shootOf("b", 0)
-	a.Spec.SeedName, b.Spec.SeedName = nil, nil
+	a := shootOf("a", 0)
+	b := shootOf("b", 0)
+	a.Spec.SeedName = nil
+	b.Spec.SeedName = nil
 	garden := fake.NewClientBuilder().WithScheme(kubernetes.GardenScheme).WithObjects(a, b).WithInterceptorFuncs(interceptor.Funcs{
 		SubResourceUpdate: func(_ context.Context, _ client.Client, _ string, object client.Object, _ ...client.SubResourceUpdateOption) error {
 			if object.GetName() == "a" {
@@ -125,20 +128,28 @@ func TestInstall(t *testing.T) {
 
 	installation := func(name string) *gardencorev1beta1.ControllerInstallation {
 		return &gardencorev1beta1.ControllerInstallation{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"hash": "a"}}, Spec: gardencorev1beta1.ControllerInstallationSpec{DeploymentRef: &corev1.ObjectReference{Name: name}},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"hash": "a"}},
+			Spec:       gardencorev1beta1.ControllerInstallationSpec{DeploymentRef: &corev1.ObjectReference{Name: name}},
 		}
 	}
 	secret := func(name string) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, Labels: map[string]string{
-			"resources.gardener.cloud/purpose": "token-requestor", "resources.gardener.cloud/class": "garden",
-		}}}
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "a",
+			Name:      name,
+			Labels: map[string]string{
+				"resources.gardener.cloud/purpose": "token-requestor", "resources.gardener.cloud/class": "garden",
+			},
+		}}
 	}
 	i := &installations{
 		seed: &seed.Seed{
 			Garden: fake.NewClientBuilder().WithScheme(kubernetes.GardenScheme).WithObjects(installation("broken"), installation("extension")).Build(),
 			Client: fake.NewClientBuilder().WithScheme(kubernetes.SeedScheme).WithObjects(secret("broken"), secret("token")).Build(),
 		},
-		installed: reconciler, checked: reconciler, tokens: reconciler, done: map[string]string{},
+		installed: reconciler,
+		checked:   reconciler,
+		tokens:    reconciler,
+		done:      map[string]string{},
 	}
 
 	require.ErrorIs(t, i.install(t.Context(), func(string, ...any) {}), failure)

@@ -20,7 +20,8 @@ func TestShell(t *testing.T) {
 	require.NoError(t, os.MkdirAll(folder, 0o700))
 
 	kubectl := program(t, folder, "kubectl")
-	withoutHelm, withHelm := t.TempDir(), t.TempDir()
+	withoutHelm := t.TempDir()
+	withHelm := t.TempDir()
 	program(t, withHelm, "helm")
 
 	bash, err := exec.LookPath("bash")

@@ -49,7 +49,10 @@ func shootOf(name string, age time.Duration) *gardencorev1beta1.Shoot {
 func TestOrder(t *testing.T) {
 	t.Parallel()
 
-	old, a, b, young := shootOf("old", time.Hour), shootOf("a", time.Minute), shootOf("b", time.Minute), shootOf("young", 0)
+	old := shootOf("old", time.Hour)
+	a := shootOf("a", time.Minute)
+	b := shootOf("b", time.Minute)
+	young := shootOf("young", 0)
 
 	for current, want := range map[*managedShoot][]string{
 		nil:                                      {"old", "a", "b", "young"},
@@ -88,7 +91,8 @@ func TestRelease(t *testing.T) {
 	t.Parallel()
 
 	s := shootOf("a", 0)
-	s.Finalizers, s.DeletionTimestamp = []string{gardencorev1beta1.GardenerName}, ptr.To(metav1.Now())
+	s.Finalizers = []string{gardencorev1beta1.GardenerName}
+	s.DeletionTimestamp = ptr.To(metav1.Now())
 	s.Status.LastOperation = &gardencorev1beta1.LastOperation{Type: gardencorev1beta1.LastOperationTypeDelete, State: gardencorev1beta1.LastOperationStateProcessing}
 
 	unavailable := errWebhook
@@ -111,7 +115,8 @@ func TestRelease(t *testing.T) {
 func TestAdoptAnother(t *testing.T) {
 	t.Parallel()
 
-	a, b := shootOf("a", 0), shootOf("b", 0)
+	a := shootOf("a", 0)
+	b := shootOf("b", 0)
 	l := newGarden(func() error { return nil }, a, b)
 	l.setCurrent(&managedShoot{Botanist: &seed.Botanist{Object: a}, key: client.ObjectKeyFromObject(a)})
 

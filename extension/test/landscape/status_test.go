@@ -95,7 +95,8 @@ func TestChangedConditions(t *testing.T) {
 	now.Step(time.Minute)
 
 	broken := slices.Clone(healthy)
-	broken[0].Status, broken[0].Codes = gardencorev1beta1.ConditionFalse, []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorInfraUnauthenticated}
+	broken[0].Status = gardencorev1beta1.ConditionFalse
+	broken[0].Codes = []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorInfraUnauthenticated}
 
 	second := changedConditions(first, broken, now)
 	require.Len(t, second, 1)

@@ -77,7 +77,8 @@ func TestWait_Errors(t *testing.T) {
 func newFailedShoot() *Botanist {
 	meta := metav1.ObjectMeta{Namespace: "shoot--dev--a", Name: "a"}
 	status := extensionsv1alpha1.DefaultStatus{LastError: &gardencorev1beta1.LastError{
-		Description: "no StorageClass", Codes: []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorRetryableConfigurationProblem},
+		Description: "no StorageClass",
+		Codes:       []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorRetryableConfigurationProblem},
 	}}
 
 	client := fake.NewClientBuilder().WithScheme(kubernetes.SeedScheme).WithObjects(
@@ -87,8 +88,10 @@ func newFailedShoot() *Botanist {
 	).Build()
 
 	return &Botanist{
-		Namespace: meta.Namespace, seed: &Seed{Client: client}, Profile: &gardencorev1beta1.CloudProfile{},
-		Object: &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Name: meta.Name}, Spec: gardencorev1beta1.ShootSpec{Kubernetes: gardencorev1beta1.Kubernetes{Version: "1.34.2"}}},
+		Namespace: meta.Namespace,
+		seed:      &Seed{Client: client},
+		Profile:   &gardencorev1beta1.CloudProfile{},
+		Object:    &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Name: meta.Name}, Spec: gardencorev1beta1.ShootSpec{Kubernetes: gardencorev1beta1.Kubernetes{Version: "1.34.2"}}},
 	}
 }
 
@@ -114,7 +117,9 @@ func TestAwait(t *testing.T) {
 			t.Parallel()
 
 			synctest.Test(t, func(t *testing.T) {
-				s, calls, reported := &Botanist{}, 0, 0
+				s := &Botanist{}
+				calls := 0
+				reported := 0
 				if tc.repeats {
 					s.Repeats = func(error) { reported++ }
 				}

@@ -76,11 +76,15 @@ func TestKubelet_UpdatesVolumes(t *testing.T) {
 
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "token"}, Data: map[string][]byte{"token": []byte("old")}}
 	deployment := withImage("extension")
-	deployment.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "access", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-		Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
-			LocalObjectReference: corev1.LocalObjectReference{Name: "token"}, Items: []corev1.KeyToPath{{Key: "token", Path: "token"}},
-		}}},
-	}}}}
+	deployment.Spec.Template.Spec.Volumes = []corev1.Volume{{
+		Name: "access",
+		VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+			Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "token"},
+				Items:                []corev1.KeyToPath{{Key: "token", Path: "token"}},
+			}}},
+		}},
+	}}
 
 	cluster := fake.NewClientBuilder().WithObjects(secret, deployment).WithStatusSubresource(&appsv1.Deployment{}, &corev1.Pod{}).Build()
 	group := process.NewGroup(t.TempDir())

@@ -15,7 +15,8 @@ import (
 func TestPlay(t *testing.T) {
 	t.Parallel()
 
-	passing, lasting := errors.New("passing"), errors.New("lasting")
+	passing := errors.New("passing")
+	lasting := errors.New("lasting")
 
 	for name, tc := range map[string]struct {
 		results     []error

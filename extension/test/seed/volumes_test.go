@@ -20,7 +20,9 @@ func TestProgramOfVolumes(t *testing.T) {
 		"kubevirt-csi-liveness-probe": {reason: "it is not served", image: "a/livenessprobe:v2"},
 		"kubevirt-csi-attacher":       {reason: "the lab has this version", image: "registry.example/csi-attacher:v4.13.0", want: "/lab/csi-attacher"},
 		"kubevirt-csi-resizer": {
-			reason: "a version without a program fails", image: "registry.example/csi-resizer:v9", failure: "the lab has no program for the image csi-resizer:v9",
+			reason:  "a version without a program fails",
+			image:   "registry.example/csi-resizer:v9",
+			failure: "the lab has no program for the image csi-resizer:v9",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +61,10 @@ func TestExampleOf(t *testing.T) {
 	t.Parallel()
 
 	lease := exampleOf(rbacv1.PolicyRule{
-		APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"a"}, Verbs: []string{"get", "update"},
+		APIGroups:     []string{"coordination.k8s.io"},
+		Resources:     []string{"leases"},
+		ResourceNames: []string{"a"},
+		Verbs:         []string{"get", "update"},
 	})
 	require.Equal(t, []string{"get", "coordination.k8s.io", "leases", "a"}, []string{lease.Verb, lease.Group, lease.Resource, lease.Name})
 

@@ -56,7 +56,8 @@ func TestMerge(t *testing.T) {
 			t.Parallel()
 
 			profile := &gardencorev1beta1.NamespacedCloudProfile{}
-			profile.Generation, profile.Status.ObservedGeneration = 1, tc.observed
+			profile.Generation = 1
+			profile.Status.ObservedGeneration = tc.observed
 			profile.Status.CloudProfileSpec.ProviderConfig = &runtime.RawExtension{Raw: []byte(tc.status)}
 
 			if tc.spec != "" {

@@ -106,7 +106,9 @@ func shootWith(t testing.TB, pools, zones, networks int, config string) *gardenc
 
 	shoot := exampleShoot(t)
 	pool := shoot.Spec.Provider.Workers[0]
-	pool.DataVolumes, pool.ProviderConfig, pool.Zones = nil, nil, nil
+	pool.DataVolumes = nil
+	pool.ProviderConfig = nil
+	pool.Zones = nil
 
 	for i := range zones {
 		pool.Zones = append(pool.Zones, fmt.Sprintf("europe-west1-%d", i))

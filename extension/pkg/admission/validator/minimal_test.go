@@ -17,7 +17,8 @@ import (
 func TestValidate_MinimalExamples(t *testing.T) {
 	t.Parallel()
 
-	profile, shoot := &gardencorev1beta1.CloudProfile{}, &gardencorev1beta1.Shoot{}
+	profile := &gardencorev1beta1.CloudProfile{}
+	shoot := &gardencorev1beta1.Shoot{}
 	example(t, "30-cloudprofile-minimal.yaml", profile)
 	example(t, "90-shoot-minimal.yaml", shoot)
 	require.NotContains(t, string(profile.Spec.ProviderConfig.Raw), "/current/")
@@ -32,7 +33,8 @@ func TestValidate_MinimalExamples(t *testing.T) {
 
 	shoot.Spec.CloudProfile.Kind = "CloudProfile" // gardener-apiserver sets it.
 
-	internalProfile, internalShoot := &core.CloudProfile{}, &core.Shoot{}
+	internalProfile := &core.CloudProfile{}
+	internalShoot := &core.Shoot{}
 	require.NoError(t, kubernetes.GardenScheme.Convert(profile, internalProfile, nil))
 	require.NoError(t, kubernetes.GardenScheme.Convert(shoot, internalShoot, nil))
 	require.Empty(t, validation.ValidateCloudProfile(internalProfile))

@@ -47,7 +47,8 @@ func TestMachineClasses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			shoot, profile := exampleShoot(t), exampleProfile(t)
+			shoot := exampleShoot(t)
+			profile := exampleProfile(t)
 			tc.change(shoot, profile)
 
 			objects, err := MachineClasses(t.Context(), gardenAndSecurity(t, profile, binding), shoot)

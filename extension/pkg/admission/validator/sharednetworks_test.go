@@ -57,7 +57,8 @@ func TestValidateCloudProfile_SharedNetworks(t *testing.T) {
 	own := &gardencorev1beta1.NamespacedCloudProfile{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "own"},
 		Spec: gardencorev1beta1.NamespacedCloudProfileSpec{
-			Parent: gardencorev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "kubevirt"}, ProviderConfig: profileOffering(t, `[]`).Spec.ProviderConfig,
+			Parent:         gardencorev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "kubevirt"},
+			ProviderConfig: profileOffering(t, `[]`).Spec.ProviderConfig,
 		},
 	}
 	require.ErrorContains(t, (&namespacedCloudProfileValidator{garden: gardenWith(t, exampleProfile(t))}).Validate(t.Context(), own, nil),

@@ -56,16 +56,21 @@ func TestShootValidator_Networking(t *testing.T) {
 		"PodNetwork": {reason: "the extension does not know the pod network of the provider cluster", networking: &gardencorev1beta1.Networking{}, want: []string{nodes}},
 		"None":       {reason: "no networking at all", want: []string{nodes}},
 		"DHCP": {
-			reason: "a server in the network has the subnet", networking: &gardencorev1beta1.Networking{}, want: []string{nodes},
-			networks: `"tenantNetworks": [{"name": "a", "default": true, "config": "{\"type\": \"bridge\", \"ipam\": {\"type\": \"dhcp\"}}"}]`,
+			reason:     "a server in the network has the subnet",
+			networking: &gardencorev1beta1.Networking{},
+			want:       []string{nodes},
+			networks:   `"tenantNetworks": [{"name": "a", "default": true, "config": "{\"type\": \"bridge\", \"ipam\": {\"type\": \"dhcp\"}}"}]`,
 		},
 		"Secondary": {
-			reason: "the network is not that of the nodes", networking: &gardencorev1beta1.Networking{}, want: []string{nodes},
-			networks: `"tenantNetworks": [{"name": "a", "config": "{\"type\": \"bridge\", \"ipam\": {\"subnet\": \"10.1.0.0/16\"}}"}]`,
+			reason:     "the network is not that of the nodes",
+			networking: &gardencorev1beta1.Networking{},
+			want:       []string{nodes},
+			networks:   `"tenantNetworks": [{"name": "a", "config": "{\"type\": \"bridge\", \"ipam\": {\"subnet\": \"10.1.0.0/16\"}}"}]`,
 		},
 		"Subnet": {
-			reason: "the Infrastructure reports it to gardenlet", networking: &gardencorev1beta1.Networking{},
-			networks: `"tenantNetworks": [{"name": "a", "default": true, "config": "{\"type\": \"bridge\", \"ipam\": {\"subnet\": \"10.1.0.0/16\"}}"}]`,
+			reason:     "the Infrastructure reports it to gardenlet",
+			networking: &gardencorev1beta1.Networking{},
+			networks:   `"tenantNetworks": [{"name": "a", "default": true, "config": "{\"type\": \"bridge\", \"ipam\": {\"subnet\": \"10.1.0.0/16\"}}"}]`,
 		},
 		"Given":      {reason: "the pod network", networking: &gardencorev1beta1.Networking{Nodes: ptr.To("10.1.0.0/16")}},
 		"SingleIPv6": {reason: "IPv6 alone does not work", networking: &gardencorev1beta1.Networking{IPFamilies: []gardencorev1beta1.IPFamily{"IPv6"}}, want: []string{families}},
@@ -76,7 +81,8 @@ func TestShootValidator_Networking(t *testing.T) {
 			t.Parallel()
 
 			shoot := exampleShoot(t)
-			shoot.Spec.Networking, shoot.Spec.Provider.InfrastructureConfig = tc.networking, infrastructure(tc.networks)
+			shoot.Spec.Networking = tc.networking
+			shoot.Spec.Provider.InfrastructureConfig = infrastructure(tc.networks)
 			validator := &shootValidator{garden: gardenWith(t, exampleProfile(t))}
 			requireFields(t, validator.Validate(t.Context(), shoot, nil), tc.want, tc.reason)
 
@@ -93,7 +99,8 @@ func TestShootValidator_InPlace(t *testing.T) {
 
 	shoot := exampleShoot(t)
 	pool := &shoot.Spec.Provider.Workers[0]
-	pool.Zones, pool.UpdateStrategy = []string{"europe-west1-b", "europe-west1-c"}, ptr.To(gardencorev1beta1.AutoInPlaceUpdate)
+	pool.Zones = []string{"europe-west1-b", "europe-west1-c"}
+	pool.UpdateStrategy = ptr.To(gardencorev1beta1.AutoInPlaceUpdate)
 
 	const worker = "spec.provider.workers[0]"
 
@@ -123,7 +130,9 @@ func TestShootValidator_InPlace(t *testing.T) {
 	rolling.Spec.Provider.Workers[0].UpdateStrategy = ptr.To(gardencorev1beta1.AutoRollingUpdate)
 	requireChanges(t, rolling, map[string]change{
 		"Rolling": {"machines are replaced", in(func(w *gardencorev1beta1.Worker) {
-			w.Zones, w.DataVolumes, w.ProviderConfig = w.Zones[:1], nil, nil
+			w.Zones = w.Zones[:1]
+			w.DataVolumes = nil
+			w.ProviderConfig = nil
 		}), nil},
 	})
 }
@@ -133,13 +142,17 @@ func TestShootValidator_InPlace(t *testing.T) {
 func TestShootValidator_ContainerDiskInUse(t *testing.T) {
 	t.Parallel()
 
-	with, without, shoot := exampleProfile(t), exampleProfile(t), exampleShoot(t)
+	with := exampleProfile(t)
+	without := exampleProfile(t)
+	shoot := exampleShoot(t)
 	with.Spec.ProviderConfig = edited(t, with.Spec.ProviderConfig,
 		`"sourceURL":"https://cloud-images.ubuntu.com/bionic/current/bionic-server-cloudimg-amd64.img"`, `"containerDisk":{"image":"registry.example.com/a:b"}`)
 	without.Spec.ProviderConfig = edited(t, without.Spec.ProviderConfig, `"18.4.20210415"`, `"18.4.99999999"`)
 
 	pool := &shoot.Spec.Provider.Workers[0]
-	pool.Volume, pool.DataVolumes, pool.ProviderConfig = nil, nil, nil
+	pool.Volume = nil
+	pool.DataVolumes = nil
+	pool.ProviderConfig = nil
 	require.NoError(t, (&shootValidator{garden: gardenWith(t, with)}).Validate(t.Context(), shoot, nil))
 
 	validator := &shootValidator{garden: gardenWith(t, without)}
@@ -291,7 +304,8 @@ func TestShootValidator_Linear(t *testing.T) { //nolint:paralleltest // The allo
 		"Volumes": func(n int) *gardencorev1beta1.Shoot { return withVolumes(t, n) },
 	} {
 		cost := func(n int) float64 {
-			validator, shoot := &shootValidator{garden: gardenWith(t, exampleProfile(t))}, of(n)
+			validator := &shootValidator{garden: gardenWith(t, exampleProfile(t))}
+			shoot := of(n)
 
 			return testing.AllocsPerRun(1, func() { _ = validator.Validate(t.Context(), shoot, nil) })
 		}

@@ -72,7 +72,8 @@ func edited(t testing.TB, raw *runtime.RawExtension, old, text string) *runtime.
 func TestShootValidator_OnlyNewErrors(t *testing.T) {
 	t.Parallel()
 
-	shoot, profile := exampleShoot(t), exampleProfile(t)
+	shoot := exampleShoot(t)
+	profile := exampleProfile(t)
 	broken := shoot.Spec.Provider.Workers[0].DeepCopy()
 	broken.Name, broken.ProviderConfig = "broken", edited(t, broken.ProviderConfig, `"rng":`, `"random":`)
 	shoot.Spec.Provider.Workers = append(shoot.Spec.Provider.Workers, *broken)
@@ -128,7 +129,8 @@ func TestShootValidator_OnlyNewErrors(t *testing.T) {
 		"Deletion": {
 			reason: "a Shoot can always be deleted",
 			change: func(s *gardencorev1beta1.Shoot) {
-				s.DeletionTimestamp, s.Spec.Provider.Workers[0].ProviderConfig = &metav1.Time{}, &runtime.RawExtension{Raw: []byte("[]")}
+				s.DeletionTimestamp = &metav1.Time{}
+				s.Spec.Provider.Workers[0].ProviderConfig = &runtime.RawExtension{Raw: []byte("[]")}
 			},
 		},
 	}
@@ -173,7 +175,8 @@ func requireFields(t *testing.T, err error, want []string, reason string) {
 func TestShootValidator_ImageInUse(t *testing.T) {
 	t.Parallel()
 
-	profile, shoot := exampleProfile(t), exampleShoot(t)
+	profile := exampleProfile(t)
+	shoot := exampleShoot(t)
 	profile.Spec.ProviderConfig = edited(t, profile.Spec.ProviderConfig, `"18.4.20210415"`, `"18.4.99999999"`)
 	validator := &shootValidator{garden: gardenWith(t, profile)}
 
@@ -213,16 +216,19 @@ func TestCloudProfileValidator_Capabilities(t *testing.T) {
 		"All":     {reason: "each flavor of spec.machineImages has a source", flavors: twoFlavors},
 		"Missing": {reason: "machines with BIOS would have no image", flavors: `[{"sourceURL": "https://example.com/uefi", "capabilities": {"architecture": ["amd64"], "firmware": ["uefi"]}}]`, want: []string{"spec.providerConfig.machineImages"}},
 		"Unknown": {
-			reason: "a capability that the CloudProfile does not define", flavors: strings.Replace(twoFlavors, `"firmware": ["uefi"]`, `"firmware": ["uefi"], "tpm": ["2"]`, 1),
-			want: []string{"spec.providerConfig.machineImages[0].versions[0].capabilityFlavors[0].capabilities"},
+			reason:  "a capability that the CloudProfile does not define",
+			flavors: strings.Replace(twoFlavors, `"firmware": ["uefi"]`, `"firmware": ["uefi"], "tpm": ["2"]`, 1),
+			want:    []string{"spec.providerConfig.machineImages[0].versions[0].capabilityFlavors[0].capabilities"},
 		},
 		"Twice": {
-			reason: "which of the two sources would be used?", flavors: strings.Replace(twoFlavors, `["bios"]`, `["uefi"]`, 1),
-			want: []string{"spec.providerConfig.machineImages[0].versions[0].capabilityFlavors[1].capabilities", "spec.providerConfig.machineImages"},
+			reason:  "which of the two sources would be used?",
+			flavors: strings.Replace(twoFlavors, `["bios"]`, `["uefi"]`, 1),
+			want:    []string{"spec.providerConfig.machineImages[0].versions[0].capabilityFlavors[1].capabilities", "spec.providerConfig.machineImages"},
 		},
 		"Source": {
-			reason: "which of the sources would be used?", flavors: twoFlavors + `, "sourceURL": "https://example.com/uefi"`,
-			want: []string{"spec.providerConfig.machineImages[0].versions[0].sourceURL"},
+			reason:  "which of the sources would be used?",
+			flavors: twoFlavors + `, "sourceURL": "https://example.com/uefi"`,
+			want:    []string{"spec.providerConfig.machineImages[0].versions[0].sourceURL"},
 		},
 		"Empty": {reason: "a flavor needs a source too", flavors: twoFlavors[:len(twoFlavors)-1] + `, {"capabilities": {"architecture": ["arm64"]}}]`, want: []string{"spec.providerConfig.machineImages[0].versions[0].capabilityFlavors[2].sourceURL"}},
 	}
@@ -274,11 +280,14 @@ func TestNamespacedCloudProfileValidator_Formats(t *testing.T) {
 			}),
 		},
 		"Architectures": {
-			reason: "a CloudProfile with capabilities, a project with architectures", capabilities: true, config: source,
-			version: version("24.4.0", func(v *gardencorev1beta1.MachineImageVersion) { v.Architectures = []string{"arm64"} }),
+			reason:       "a CloudProfile with capabilities, a project with architectures",
+			capabilities: true,
+			config:       source,
+			version:      version("24.4.0", func(v *gardencorev1beta1.MachineImageVersion) { v.Architectures = []string{"arm64"} }),
 		},
 		"Flavors": {
-			reason: "a CloudProfile without capabilities, a project with flavors", config: source,
+			reason: "a CloudProfile without capabilities, a project with flavors",
+			config: source,
 			version: version("24.4.0", func(v *gardencorev1beta1.MachineImageVersion) {
 				v.CapabilityFlavors = []gardencorev1beta1.MachineImageFlavor{arm64}
 			}),
@@ -329,7 +338,8 @@ func TestCloudProfileValidator_ManyVersions(t *testing.T) {
 // FuzzShootValidator validates Shoots and CloudProfiles with arbitrary configurations: no input makes the webhook
 // panic, and each error names a field.
 func FuzzShootValidator(f *testing.F) {
-	manifest, profile := exampleShoot(f), exampleProfile(f)
+	manifest := exampleShoot(f)
+	profile := exampleProfile(f)
 	provider := manifest.Spec.Provider
 
 	f.Add(provider.InfrastructureConfig.Raw, provider.ControlPlaneConfig.Raw, provider.Workers[0].ProviderConfig.Raw, profile.Spec.ProviderConfig.Raw)
@@ -344,7 +354,8 @@ func FuzzShootValidator(f *testing.F) {
 			}
 		}
 
-		profile, shoot := profile.DeepCopy(), manifest.DeepCopy()
+		profile := profile.DeepCopy()
+		shoot := manifest.DeepCopy()
 		profile.Spec.ProviderConfig = &runtime.RawExtension{Raw: cloudProfile}
 		shoot.Spec.Provider.InfrastructureConfig = &runtime.RawExtension{Raw: infrastructure}
 		shoot.Spec.Provider.ControlPlaneConfig = &runtime.RawExtension{Raw: controlPlane}

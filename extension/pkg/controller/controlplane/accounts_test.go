@@ -39,7 +39,8 @@ func newAccounts(t *testing.T, objects ...client.Object) accounts {
 	}
 
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithObjects(&corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloudprovider"}, Data: map[string][]byte{"kubeconfig": []byte(
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloudprovider"},
+		Data: map[string][]byte{"kubeconfig": []byte(
 			`{"apiVersion": "v1", "kind": "Config", "current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a", "namespace": "machines"}}],
 			"clusters": [{"name": "a", "cluster": {"server": "https://provider.example.com:6443"}}], "users": [{"name": "a", "user": {"token": "new"}}]}`)},
 	})
@@ -47,7 +48,8 @@ func newAccounts(t *testing.T, objects ...client.Object) accounts {
 	for _, i := range identities {
 		builder.WithObjects(&corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: namespace, Name: identity.SecretName(i.Program),
+				Namespace:   namespace,
+				Name:        identity.SecretName(i.Program),
 				Annotations: map[string]string{"kubevirt.provider.extensions.gardener.cloud/renew-token-at": time.Now().Add(time.Hour).Format(time.RFC3339)},
 			},
 			Data: map[string][]byte{"token": []byte(revoked), "kubeconfig": []byte(
@@ -102,7 +104,8 @@ func TestEnsure_Hibernated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			a, cluster := newAccounts(t), newCluster()
+			a := newAccounts(t)
+			cluster := newCluster()
 			cluster.Shoot.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: ptr.To(true)}
 
 			if tc.deleted {
@@ -157,6 +160,7 @@ func clusterObject(t *testing.T) *extensionsv1alpha1.Cluster {
 	require.NoError(t, err)
 
 	return &extensionsv1alpha1.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Name: namespace}, Spec: extensionsv1alpha1.ClusterSpec{Shoot: runtime.RawExtension{Raw: encoded}},
+		ObjectMeta: metav1.ObjectMeta{Name: namespace},
+		Spec:       extensionsv1alpha1.ClusterSpec{Shoot: runtime.RawExtension{Raw: encoded}},
 	}
 }

@@ -27,7 +27,8 @@ func TestIdentities_FlowSchema(t *testing.T) {
 	require.NoError(t, yaml.UnmarshalStrict([]byte(document), flow))
 	require.Len(t, flow.Spec.Rules, 1)
 
-	accounts, rules := flow.Spec.Rules[0].Subjects, flow.Spec.Rules[0].ResourceRules
+	accounts := flow.Spec.Rules[0].Subjects
+	rules := flow.Spec.Rules[0].ResourceRules
 	require.True(t, slices.ContainsFunc(accounts, func(s flowcontrolv1.Subject) bool {
 		return s.ServiceAccount != nil && s.ServiceAccount.Name == flowcontrolv1.NameAll
 	}), "the accounts have the technical ID in their names")

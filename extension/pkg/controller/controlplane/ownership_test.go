@@ -14,7 +14,8 @@ func TestCloudConfig_ShootUID(t *testing.T) {
 	t.Parallel()
 
 	cluster := newCluster()
-	cluster.Shoot.ObjectMeta, cluster.Shoot.Status.UID = metav1.ObjectMeta{UID: "of this garden"}, "own"
+	cluster.Shoot.ObjectMeta = metav1.ObjectMeta{UID: "of this garden"}
+	cluster.Shoot.Status.UID = "own"
 
 	text, err := cloudConfig(&api.ControlPlaneConfig{}, newControlPlane(), cluster)
 	require.NoError(t, err)

@@ -32,7 +32,8 @@ func TestDeleteRecorded_NothingWritten(t *testing.T) {
 				return nil, refused
 			},
 		}
-		cp, cluster := newControlPlane(), newCluster()
+		cp := newControlPlane()
+		cluster := newCluster()
 
 		require.Error(t, a.ensure(t.Context(), logr.Discard(), cp, cluster), name)
 		require.NoError(t, a.deleteRecorded(t.Context(), logr.Discard(), cp, cluster), name)

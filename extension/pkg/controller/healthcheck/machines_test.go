@@ -23,7 +23,9 @@ import (
 func disk(name string, phase cdiv1beta1.DataVolumePhase, conditions ...cdiv1beta1.DataVolumeCondition) cdiv1beta1.DataVolume {
 	return cdiv1beta1.DataVolume{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: name, Labels: map[string]string{providerspec.TagCluster: technicalID, providerspec.TagRole: "node"},
+			Namespace: namespace,
+			Name:      name,
+			Labels:    map[string]string{providerspec.TagCluster: technicalID, providerspec.TagRole: "node"},
 		},
 		Status: cdiv1beta1.DataVolumeStatus{Phase: phase, Conditions: conditions},
 	}
@@ -81,11 +83,13 @@ func TestFailingVolumes(t *testing.T) {
 		"CSI":          {reason: "a volume of a pod is not a machine's", volumes: []cdiv1beta1.DataVolume{ofCSI}},
 		"Import": {
 			reason:  "CDI's importer failed",
-			volumes: []cdiv1beta1.DataVolume{image(cdiv1beta1.ImportInProgress, failed)}, want: []string{"ImportFailed: " + imageName + ": got 404"},
+			volumes: []cdiv1beta1.DataVolume{image(cdiv1beta1.ImportInProgress, failed)},
+			want:    []string{"ImportFailed: " + imageName + ": got 404"},
 		},
 		"Memory": {
 			reason:  "the importer was killed for its memory limit",
-			volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.ImportInProgress, notRunning("OOMKilled", ""))}, want: []string{"ImportOutOfMemory: d: OOMKilled"},
+			volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.ImportInProgress, notRunning("OOMKilled", ""))},
+			want:    []string{"ImportOutOfMemory: d: OOMKilled"},
 		},
 		"ConfigError": {
 			reason:  "kubelet does not find the Secret of the importer",
@@ -94,11 +98,13 @@ func TestFailingVolumes(t *testing.T) {
 		},
 		"Sender": {
 			reason:  "the sender of a clone fails",
-			volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.CloneInProgress, notRunning("Pending and StartError", "x"))}, want: []string{"ImportFailed: d: x"},
+			volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.CloneInProgress, notRunning("Pending and StartError", "x"))},
+			want:    []string{"ImportFailed: d: x"},
 		},
 		"Pull": {
 			reason:  "the nodes cannot pull",
-			volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.ImportScheduled, notRunning("ImagePullFailed", "x"))}, want: []string{"ImagePullFailed: d: x"},
+			volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.ImportScheduled, notRunning("ImagePullFailed", "x"))},
+			want:    []string{"ImagePullFailed: d: x"},
 		},
 		"Quota": {
 			reason:  "another condition than Running, without a message",
@@ -106,11 +112,14 @@ func TestFailingVolumes(t *testing.T) {
 			want:    []string{"QuotaExceeded: d: ErrExceededQuota"},
 		},
 		"GivenUp": {
-			reason: "the phase alone", volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.Failed)},
-			want: []string{"DataVolumeFailed: d: CDI does not retry the import or clone"},
+			reason:  "the phase alone",
+			volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.Failed)},
+			want:    []string{"DataVolumeFailed: d: CDI does not retry the import or clone"},
 		},
 		"CrashLoop": {
-			reason: "it runs for a moment again", volumes: []cdiv1beta1.DataVolume{restarted}, want: []string{"ImportFailed: d: its importer restarted 3 times"},
+			reason:  "it runs for a moment again",
+			volumes: []cdiv1beta1.DataVolume{restarted},
+			want:    []string{"ImportFailed: d: its importer restarted 3 times"},
 		},
 		"CloneOfFailure": {
 			reason: "only the image can be repaired",
@@ -194,18 +203,21 @@ func TestMachines_Vanished(t *testing.T) {
 
 	machine := func(name, providerID string) *machinev1alpha1.Machine {
 		return &machinev1alpha1.Machine{
-			ObjectMeta: metav1.ObjectMeta{Namespace: request.Namespace, Name: name}, Spec: machinev1alpha1.MachineSpec{ProviderID: providerID},
+			ObjectMeta: metav1.ObjectMeta{Namespace: request.Namespace, Name: name},
+			Spec:       machinev1alpha1.MachineSpec{ProviderID: providerID},
 		}
 	}
 
 	deleted := machine("m", "kubevirt://m")
-	deleted.DeletionTimestamp, deleted.Finalizers = ptr.To(metav1.Now()), []string{"machine.sapcloud.io/machine-controller"}
+	deleted.DeletionTimestamp = ptr.To(metav1.Now())
+	deleted.Finalizers = []string{"machine.sapcloud.io/machine-controller"}
 
 	none := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}}
 	vms := none.DeepCopy()
 	vms.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}}
 	foreign := vms.DeepCopy()
-	foreign.Items[0].Name, foreign.Items[0].Labels = "n", map[string]string{providerspec.TagShootUID: "another"}
+	foreign.Items[0].Name = "n"
+	foreign.Items[0].Labels = map[string]string{providerspec.TagShootUID: "another"}
 
 	for name, tc := range map[string]struct {
 		reason   string

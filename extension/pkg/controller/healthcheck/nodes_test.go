@@ -22,7 +22,8 @@ func shootServer(nodes any) server { return server{"/api/v1/nodes": nodes} }
 // access is the Secret with gardenlet's kubeconfig for a shoot.
 func access(namespace, kubeconfig string) client.Object {
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gardener-internal"}, Data: map[string][]byte{"kubeconfig": []byte(kubeconfig)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gardener-internal"},
+		Data:       map[string][]byte{"kubeconfig": []byte(kubeconfig)},
 	}
 }
 

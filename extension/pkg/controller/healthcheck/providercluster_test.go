@@ -43,39 +43,56 @@ func providerCases() map[string]providerCase {
 	return map[string]providerCase{
 		"Healthy": {reason: "CDI's operator reports no condition yet"},
 		"ExpiredCredentials": {
-			reason: "the API server refuses the token", change: server{machinesPath: unauthorized},
-			texts: []string{"replace the credentials of the Shoot"}, code: gardencorev1beta1.ErrorInfraUnauthenticated,
+			reason: "the API server refuses the token",
+			change: server{machinesPath: unauthorized},
+			texts:  []string{"replace the credentials of the Shoot"},
+			code:   gardencorev1beta1.ErrorInfraUnauthenticated,
 		},
 		"NoPermissions": {
-			reason: "the account may not list machines", change: server{machinesPath: forbidden("virtualmachines.kubevirt.io")},
-			texts: []string{"cannot list resource", "extension/kubernetes/provider-namespace"}, code: gardencorev1beta1.ErrorInfraUnauthorized,
+			reason: "the account may not list machines",
+			change: server{machinesPath: forbidden("virtualmachines.kubevirt.io")},
+			texts:  []string{"cannot list resource", "extension/kubernetes/provider-namespace"},
+			code:   gardencorev1beta1.ErrorInfraUnauthorized,
 		},
 		"NoKubeVirt": {
-			reason: "its kinds do not exist", change: server{machinesPath: status(http.StatusNotFound, metav1.StatusReasonNotFound, "")},
-			texts: []string{"does not have KubeVirt; install it"}, code: gardencorev1beta1.ErrorRetryableInfraDependencies,
+			reason: "its kinds do not exist",
+			change: server{machinesPath: status(http.StatusNotFound, metav1.StatusReasonNotFound, "")},
+			texts:  []string{"does not have KubeVirt; install it"},
+			code:   gardencorev1beta1.ErrorRetryableInfraDependencies,
 		},
 		"NoCDI": {
-			reason: "its kinds do not exist", change: server{volumesPath: status(http.StatusNotFound, metav1.StatusReasonNotFound, "")},
-			texts: []string{"does not have CDI; install it"}, code: gardencorev1beta1.ErrorRetryableInfraDependencies,
+			reason: "its kinds do not exist",
+			change: server{volumesPath: status(http.StatusNotFound, metav1.StatusReasonNotFound, "")},
+			texts:  []string{"does not have CDI; install it"},
+			code:   gardencorev1beta1.ErrorRetryableInfraDependencies,
 		},
 		"KubeVirtNotAvailable": {
-			reason: "its operator reports it", change: server{kubeVirtsPath: kubeVirtWith(unavailable)},
-			texts: []string{"KubeVirt of the provider cluster is not available: virt-api is not ready; repair it"}, code: gardencorev1beta1.ErrorRetryableInfraDependencies,
+			reason: "its operator reports it",
+			change: server{kubeVirtsPath: kubeVirtWith(unavailable)},
+			texts:  []string{"KubeVirt of the provider cluster is not available: virt-api is not ready; repair it"},
+			code:   gardencorev1beta1.ErrorRetryableInfraDependencies,
 		},
 		"CDINotAvailable": {
-			reason: "its operator reports the cause as Degraded", change: server{cdisPath: failedCDI()},
-			texts: []string{"CDI of the provider cluster is not available: no ServiceAccount"}, code: gardencorev1beta1.ErrorRetryableInfraDependencies,
+			reason: "its operator reports the cause as Degraded",
+			change: server{cdisPath: failedCDI()},
+			texts:  []string{"CDI of the provider cluster is not available: no ServiceAccount"},
+			code:   gardencorev1beta1.ErrorRetryableInfraDependencies,
 		},
 		"BothNotAvailable": {
-			reason: "both are reported", change: server{kubeVirtsPath: kubeVirtWith(unavailable), cdisPath: failedCDI()},
-			texts: []string{"KubeVirt of the provider", "CDI of the provider"}, code: gardencorev1beta1.ErrorRetryableInfraDependencies,
+			reason: "both are reported",
+			change: server{kubeVirtsPath: kubeVirtWith(unavailable), cdisPath: failedCDI()},
+			texts:  []string{"KubeVirt of the provider", "CDI of the provider"},
+			code:   gardencorev1beta1.ErrorRetryableInfraDependencies,
 		},
 		"StateNotReadable": {
-			reason: "the permission is optional", change: server{kubeVirtsPath: forbidden("kubevirts.kubevirt.io"), cdisPath: forbidden("cdis.cdi.kubevirt.io")},
+			reason: "the permission is optional",
+			change: server{kubeVirtsPath: forbidden("kubevirts.kubevirt.io"), cdisPath: forbidden("cdis.cdi.kubevirt.io")},
 		},
 		"Overloaded": {
-			reason: "another error is no missing permission", change: server{cdisPath: status(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "service unavailable")},
-			texts: []string{"read the state of CDI", "check its API server"}, code: gardencorev1beta1.ErrorRetryableInfraDependencies,
+			reason: "another error is no missing permission",
+			change: server{cdisPath: status(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "service unavailable")},
+			texts:  []string{"read the state of CDI", "check its API server"},
+			code:   gardencorev1beta1.ErrorRetryableInfraDependencies,
 		},
 	}
 }
@@ -89,26 +106,36 @@ func lostCases() map[string]providerCase {
 
 	return map[string]providerCase{
 		"Quota": {
-			reason: "it was lowered", change: server{quotasPath: &corev1.ResourceQuotaList{Items: []corev1.ResourceQuota{quota}}},
-			texts: []string{"spec.provider.workers: ", "ResourceQuota machines of the provider cluster allows 1; reduce the minimum, or raise the quota"},
-			code:  gardencorev1beta1.ErrorInfraQuotaExceeded,
+			reason: "it was lowered",
+			change: server{quotasPath: &corev1.ResourceQuotaList{Items: []corev1.ResourceQuota{quota}}},
+			texts:  []string{"spec.provider.workers: ", "ResourceQuota machines of the provider cluster allows 1; reduce the minimum, or raise the quota"},
+			code:   gardencorev1beta1.ErrorInfraQuotaExceeded,
 		},
 		"LastNode": {
-			reason: "its zone has no other", change: server{nodesPath: &corev1.NodeList{}},
-			texts: []string{"spec.provider.workers[0].zones[0]: ", "no node in region"}, code: gardencorev1beta1.ErrorRetryableConfigurationProblem,
+			reason: "its zone has no other",
+			change: server{nodesPath: &corev1.NodeList{}},
+			texts:  []string{"spec.provider.workers[0].zones[0]: ", "no node in region"},
+			code:   gardencorev1beta1.ErrorRetryableConfigurationProblem,
 		},
 		"StorageClass": {
-			reason: "it was deleted", change: server{classPath: status(http.StatusNotFound, metav1.StatusReasonNotFound, "")},
-			texts: []string{"spec.provider.workers[0].volume.type: ", "no StorageClass nvme"}, code: gardencorev1beta1.ErrorRetryableConfigurationProblem,
+			reason: "it was deleted",
+			change: server{classPath: status(http.StatusNotFound, metav1.StatusReasonNotFound, "")},
+			texts:  []string{"spec.provider.workers[0].volume.type: ", "no StorageClass nvme"},
+			code:   gardencorev1beta1.ErrorRetryableConfigurationProblem,
 		},
 		"Permissions": {
-			reason: "the account lost them", change: server{reviewsPath: reviewed(false)},
-			texts: []string{"spec.credentialsBindingName: ", "may not create virtualmachines"}, code: gardencorev1beta1.ErrorInfraUnauthorized,
+			reason: "the account lost them",
+			change: server{reviewsPath: reviewed(false)},
+			texts:  []string{"spec.credentialsBindingName: ", "may not create virtualmachines"},
+			code:   gardencorev1beta1.ErrorInfraUnauthorized,
 		},
 		"NotReadable": {
-			reason: "these permissions are optional", change: server{
-				quotasPath: forbidden("resourcequotas"), nodesPath: forbidden("nodes"), classPath: forbidden("storageclasses.storage.k8s.io"),
-				rulesPath: forbidden("selfsubjectrulesreviews.authorization.k8s.io"),
+			reason: "these permissions are optional",
+			change: server{
+				quotasPath: forbidden("resourcequotas"),
+				nodesPath:  forbidden("nodes"),
+				classPath:  forbidden("storageclasses.storage.k8s.io"),
+				rulesPath:  forbidden("selfsubjectrulesreviews.authorization.k8s.io"),
 			},
 		},
 	}
@@ -210,7 +237,8 @@ func TestProviderClusterCheck_SeedErrors(t *testing.T) {
 func TestProviderClusterCheck_NoResponse(t *testing.T) {
 	t.Parallel()
 
-	begun, seed := time.Now(), newSeed(t, "")
+	begun := time.Now()
+	seed := newSeed(t, "")
 	provider := func(ctx context.Context, _ client.Reader, _ corev1.SecretReference) (*providercluster.Cluster, error) {
 		deadline, _ := ctx.Deadline()
 		require.WithinRange(t, deadline, begun.Add(timeLimit), time.Now().Add(timeLimit))
@@ -358,7 +386,9 @@ func TestProviderClusterCheck_BoundsTexts(t *testing.T) {
 
 	provider := healthyProvider()
 	provider[kubeVirtsPath] = kubeVirtWith(kubevirtv1.KubeVirtCondition{
-		Type: kubevirtv1.KubeVirtConditionAvailable, Status: corev1.ConditionFalse, Message: strings.Repeat("ä", 1<<17),
+		Type:    kubevirtv1.KubeVirtConditionAvailable,
+		Status:  corev1.ConditionFalse,
+		Message: strings.Repeat("ä", 1<<17),
 	})
 
 	result, err := (&providerClusterCheck{seed: newSeed(t, provider.start(t)), newProviderCluster: (&providercluster.Clients{}).New}).Check(t.Context(), request)

@@ -58,11 +58,15 @@ const (
 // healthyProvider is a provider cluster that can run machines.
 func healthyProvider() server {
 	return server{
-		machinesPath: &kubevirtv1.VirtualMachineList{}, volumesPath: &cdiv1beta1.DataVolumeList{},
+		machinesPath:  &kubevirtv1.VirtualMachineList{},
+		volumesPath:   &cdiv1beta1.DataVolumeList{},
 		kubeVirtsPath: kubeVirtWith(kubevirtv1.KubeVirtCondition{Type: kubevirtv1.KubeVirtConditionAvailable, Status: corev1.ConditionTrue}),
 		cdisPath:      &cdiv1beta1.CDIList{},
-		nodesPath:     &corev1.NodeList{Items: []corev1.Node{{}}}, quotasPath: &corev1.ResourceQuotaList{}, classPath: &storagev1.StorageClass{},
-		rulesPath: &authorizationv1.SelfSubjectRulesReview{}, reviewsPath: reviewed(true),
+		nodesPath:     &corev1.NodeList{Items: []corev1.Node{{}}},
+		quotasPath:    &corev1.ResourceQuotaList{},
+		classPath:     &storagev1.StorageClass{},
+		rulesPath:     &authorizationv1.SelfSubjectRulesReview{},
+		reviewsPath:   reviewed(true),
 	}
 }
 
@@ -106,7 +110,11 @@ func (s server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func status(code int32, reason metav1.StatusReason, message string) *metav1.Status {
 	return &metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message,
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure,
+		Code:     code,
+		Reason:   reason,
+		Message:  message,
 	}
 }
 
@@ -162,21 +170,28 @@ func newSeed(t *testing.T, kubeconfig string, objects ...client.Object) client.C
 		&extensionsv1alpha1.Infrastructure{ObjectMeta: meta, Spec: extensionsv1alpha1.InfrastructureSpec{SecretRef: ref}},
 		&extensionsv1alpha1.Worker{ObjectMeta: meta, Spec: extensionsv1alpha1.WorkerSpec{SecretRef: ref}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}, Data: map[string][]byte{"kubeconfig": []byte(kubeconfig)}},
-		&extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: request.Namespace}, Spec: extensionsv1alpha1.ClusterSpec{
-			Shoot: raw(&gardencorev1beta1.Shoot{
-				TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "Shoot"}, Status: gardencorev1beta1.ShootStatus{TechnicalID: technicalID, UID: shootUID},
-				Spec: gardencorev1beta1.ShootSpec{Provider: gardencorev1beta1.Provider{Workers: []gardencorev1beta1.Worker{{
-					Name: "pool", Minimum: 2, Machine: gardencorev1beta1.Machine{Type: "standard-1"},
-					Volume: &gardencorev1beta1.Volume{Type: ptr.To("fast")}, Zones: []string{"a"},
-				}}}},
-			}),
-			CloudProfile: raw(&gardencorev1beta1.CloudProfile{
-				TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "CloudProfile"},
-				Spec: gardencorev1beta1.CloudProfileSpec{
-					VolumeTypes:  []gardencorev1beta1.VolumeType{{Name: "fast", Class: "nvme"}},
-					MachineTypes: []gardencorev1beta1.MachineType{{Name: "standard-1", CPU: apiresource.MustParse("1"), Memory: apiresource.MustParse("4Gi")}},
-				},
-			}),
-		}},
+		&extensionsv1alpha1.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Name: request.Namespace},
+			Spec: extensionsv1alpha1.ClusterSpec{
+				Shoot: raw(&gardencorev1beta1.Shoot{
+					TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "Shoot"},
+					Status:   gardencorev1beta1.ShootStatus{TechnicalID: technicalID, UID: shootUID},
+					Spec: gardencorev1beta1.ShootSpec{Provider: gardencorev1beta1.Provider{Workers: []gardencorev1beta1.Worker{{
+						Name:    "pool",
+						Minimum: 2,
+						Machine: gardencorev1beta1.Machine{Type: "standard-1"},
+						Volume:  &gardencorev1beta1.Volume{Type: ptr.To("fast")},
+						Zones:   []string{"a"},
+					}}}},
+				}),
+				CloudProfile: raw(&gardencorev1beta1.CloudProfile{
+					TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "CloudProfile"},
+					Spec: gardencorev1beta1.CloudProfileSpec{
+						VolumeTypes:  []gardencorev1beta1.VolumeType{{Name: "fast", Class: "nvme"}},
+						MachineTypes: []gardencorev1beta1.MachineType{{Name: "standard-1", CPU: apiresource.MustParse("1"), Memory: apiresource.MustParse("4Gi")}},
+					},
+				}),
+			},
+		},
 	)...).Build()
 }

@@ -55,7 +55,8 @@ func TestTokensCheck(t *testing.T) {
 
 			seed := newSeed(t, "", &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{
-					Namespace: request.Namespace, Name: identity.SecretName("csi-driver-controller"),
+					Namespace:   request.Namespace,
+					Name:        identity.SecretName("csi-driver-controller"),
 					Annotations: map[string]string{"kubevirt.provider.extensions.gardener.cloud/renew-token-at": time.Now().Add(time.Hour).Format(time.RFC3339)},
 				},
 				Data: map[string][]byte{"kubeconfig": []byte(kubeconfigOf(running)), "token": []byte(token)},

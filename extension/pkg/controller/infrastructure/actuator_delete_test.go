@@ -148,7 +148,8 @@ func TestForceDelete_EachStep(t *testing.T) {
 	l.provider.Namespace = technicalID
 	l.reconcile(t)
 
-	l.writes, l.beforeWrite = 0, func() error {
+	l.writes = 0
+	l.beforeWrite = func() error {
 		return named(apierrors.NewInternalError(errors.New("etcdserver: request timed out")))
 	}
 	require.NoError(t, l.actuator.ForceDelete(t.Context(), logr.Discard(), l.infra, l.cluster))

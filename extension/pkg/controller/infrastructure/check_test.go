@@ -45,10 +45,13 @@ type providerState struct {
 }
 
 func healthy() *providerState {
-	return &providerState{denied: map[string]bool{}, objects: []client.Object{
-		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{corev1.LabelTopologyRegion: "europe-west1", corev1.LabelTopologyZone: "europe-west1-c"}}},
-		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
-	}}
+	return &providerState{
+		denied: map[string]bool{},
+		objects: []client.Object{
+			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{corev1.LabelTopologyRegion: "europe-west1", corev1.LabelTopologyZone: "europe-west1-c"}}},
+			&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
+		},
+	}
 }
 
 func (p *providerState) cluster() *providercluster.Cluster {
@@ -84,8 +87,12 @@ func shootWithPool(t *testing.T, config *api.InfrastructureConfig) *landscape {
 		VolumeTypes:  []gardencorev1beta1.VolumeType{{Name: "default", Class: "default"}, {Name: "fast", Class: "nvme"}},
 	}
 	l.cluster.Shoot.Spec.Provider.Workers = []gardencorev1beta1.Worker{{
-		Name: "cpu-worker", Machine: gardencorev1beta1.Machine{Type: "standard-1"}, Minimum: 3, Maximum: 5,
-		Volume: &gardencorev1beta1.Volume{Type: ptr.To("default")}, Zones: []string{"europe-west1-c"},
+		Name:    "cpu-worker",
+		Machine: gardencorev1beta1.Machine{Type: "standard-1"},
+		Minimum: 3,
+		Maximum: 5,
+		Volume:  &gardencorev1beta1.Volume{Type: ptr.To("default")},
+		Zones:   []string{"europe-west1-c"},
 	}}
 
 	return l
@@ -108,37 +115,52 @@ func TestCheck(t *testing.T) {
 		"Healthy": {},
 		"Kubeconfig expired": {
 			change: func(_ *landscape, p *providerState) { p.lists = named(apierrors.NewUnauthorized("Unauthorized")) },
-			field:  "spec.credentialsBindingName", text: "replace the credentials of the Shoot", code: gardencorev1beta1.ErrorInfraUnauthenticated,
+			field:  "spec.credentialsBindingName",
+			text:   "replace the credentials of the Shoot",
+			code:   gardencorev1beta1.ErrorInfraUnauthenticated,
 		},
 		"Kubeconfig without permissions": {
 			change: func(_ *landscape, p *providerState) {
 				p.lists = named(apierrors.NewForbidden(schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachines"}, "", errUser))
 			},
-			field: "spec.credentialsBindingName", text: "extension/kubernetes/provider-namespace", code: gardencorev1beta1.ErrorInfraUnauthorized,
+			field: "spec.credentialsBindingName",
+			text:  "extension/kubernetes/provider-namespace",
+			code:  gardencorev1beta1.ErrorInfraUnauthorized,
 		},
 		"No KubeVirt": {
 			change: func(_ *landscape, p *providerState) { p.lists = notFound },
-			field:  "spec.credentialsBindingName", text: "install it", code: gardencorev1beta1.ErrorRetryableInfraDependencies,
+			field:  "spec.credentialsBindingName",
+			text:   "install it",
+			code:   gardencorev1beta1.ErrorRetryableInfraDependencies,
 		},
 		"Missing permission": {
 			change: func(_ *landscape, p *providerState) { p.denied["secrets"] = true },
-			field:  "spec.credentialsBindingName", text: "may not create secrets", code: gardencorev1beta1.ErrorInfraUnauthorized,
+			field:  "spec.credentialsBindingName",
+			text:   "may not create secrets",
+			code:   gardencorev1beta1.ErrorInfraUnauthorized,
 		},
 		"Tenant networks need permissions": {
-			config: config(tenant("a")), change: func(_ *landscape, p *providerState) { p.denied["network-attachment-definitions"] = true },
-			field: "spec.credentialsBindingName", text: "create network-attachment-definitions", code: gardencorev1beta1.ErrorInfraUnauthorized,
+			config: config(tenant("a")),
+			change: func(_ *landscape, p *providerState) { p.denied["network-attachment-definitions"] = true },
+			field:  "spec.credentialsBindingName",
+			text:   "create network-attachment-definitions",
+			code:   gardencorev1beta1.ErrorInfraUnauthorized,
 		},
 		"StorageClass": {
 			change: func(l *landscape, _ *providerState) {
 				l.cluster.Shoot.Spec.Provider.Workers[0].Volume.Type = ptr.To("fast")
 			},
-			field: pool + ".volume.type", text: "no StorageClass nvme", code: gardencorev1beta1.ErrorRetryableConfigurationProblem,
+			field: pool + ".volume.type",
+			text:  "no StorageClass nvme",
+			code:  gardencorev1beta1.ErrorRetryableConfigurationProblem,
 		},
 		"Zone": {
 			change: func(l *landscape, _ *providerState) {
 				l.cluster.Shoot.Spec.Provider.Workers[0].Zones = []string{"europe-west1-c", "europe-west1-d"}
 			},
-			field: pool + ".zones[1]", text: "region europe-west1", code: gardencorev1beta1.ErrorRetryableConfigurationProblem,
+			field: pool + ".zones[1]",
+			text:  "region europe-west1",
+			code:  gardencorev1beta1.ErrorRetryableConfigurationProblem,
 		},
 		"Zone of a hibernated shoot": {
 			change: func(l *landscape, _ *providerState) {
@@ -151,7 +173,8 @@ func TestCheck(t *testing.T) {
 				p.objects = append(p.objects, &corev1.ResourceQuota{
 					ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "besteffort"},
 					Spec: corev1.ResourceQuotaSpec{
-						Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}, Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort},
+						Hard:   corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")},
+						Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort},
 					},
 				})
 			},
@@ -169,7 +192,9 @@ func TestCheck(t *testing.T) {
 					Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceRequestsMemory: resource.MustParse("11Gi")}},
 				})
 			},
-			field: "spec.provider.workers", text: "ResourceQuota machines", code: gardencorev1beta1.ErrorInfraQuotaExceeded,
+			field: "spec.provider.workers",
+			text:  "ResourceQuota machines",
+			code:  gardencorev1beta1.ErrorInfraQuotaExceeded,
 		},
 	}
 
@@ -181,7 +206,8 @@ func TestCheck(t *testing.T) {
 				tc.config = config()
 			}
 
-			l, p := shootWithPool(t, tc.config), healthy()
+			l := shootWithPool(t, tc.config)
+			p := healthy()
 			if tc.change != nil {
 				tc.change(l, p)
 			}
@@ -290,8 +316,10 @@ func TestCheckPermissions_Requests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			l, p := shootWithPool(t, &api.InfrastructureConfig{}), healthy()
-			p.incomplete, p.rules = tc.incomplete, tc.rules
+			l := shootWithPool(t, &api.InfrastructureConfig{})
+			p := healthy()
+			p.incomplete = tc.incomplete
+			p.rules = tc.rules
 
 			faults, err := newFlow(p.cluster(), l.infra, l.cluster).checkPermissions(t.Context())
 			require.Equal(t, tc.failed, err != nil, tc.reason)
@@ -314,12 +342,16 @@ func TestPermissions(t *testing.T) {
 	}{
 		"Default":       {config: &api.InfrastructureConfig{}, change: func(f *flow) { f.hasLoadBalancers = false }},
 		"LoadBalancers": {config: &api.InfrastructureConfig{}, added: []string{"services"}},
-		"Volumes": {config: &api.InfrastructureConfig{}, change: func(f *flow) {
-			f.hasLoadBalancers = false
-			f.profile.VolumeClasses = exposed()
-		}, added: []string{
-			"virtualmachines/addvolume", "virtualmachineinstances/removevolume",
-		}},
+		"Volumes": {
+			config: &api.InfrastructureConfig{},
+			change: func(f *flow) {
+				f.hasLoadBalancers = false
+				f.profile.VolumeClasses = exposed()
+			},
+			added: []string{
+				"virtualmachines/addvolume", "virtualmachineinstances/removevolume",
+			},
+		},
 		"Namespace":      {config: &api.InfrastructureConfig{Namespace: &api.NamespaceConfig{Create: true}}, added: []string{"services", "namespaces"}},
 		"TenantNetworks": {config: config(tenant("a")), added: []string{"services", "network-attachment-definitions"}},
 		"Isolation":      {config: &api.InfrastructureConfig{Isolation: &api.IsolationConfig{Enabled: true}}, added: []string{"services", "networkpolicies"}},

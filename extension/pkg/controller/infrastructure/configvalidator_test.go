@@ -28,7 +28,8 @@ func validated(t *testing.T, l *landscape) field.ErrorList {
 	seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&extensionsv1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: technicalID},
 		Spec: extensionsv1alpha1.ClusterSpec{
-			CloudProfile: runtime.RawExtension{Raw: rawOf(t, l.cluster.CloudProfile)}, Shoot: runtime.RawExtension{Raw: rawOf(t, l.cluster.Shoot)},
+			CloudProfile: runtime.RawExtension{Raw: rawOf(t, l.cluster.CloudProfile)},
+			Shoot:        runtime.RawExtension{Raw: rawOf(t, l.cluster.Shoot)},
 		},
 	}).Build()
 
@@ -48,18 +49,23 @@ func TestConfigValidator(t *testing.T) {
 		"CNI":   {config: config(api.TenantNetwork{Name: "a", Config: "{}"}), field: "spec.provider.infrastructureConfig.networks.tenantNetworks[0].config"},
 		"NodesNetwork": {
 			config: config(api.TenantNetwork{Name: "a", Config: `{"type":"bridge","ipam":{"subnet":"10.200.0.0/16"}}`, Default: true}),
-			field:  "spec.networking.nodes", text: "10.200.0.0/16",
+			field:  "spec.networking.nodes",
+			text:   "10.200.0.0/16",
 		},
 		"NoNodesNetwork": {
-			config: config(tenant("a")), change: func(l *landscape) { l.cluster.Shoot.Spec.Networking.Nodes = nil },
-			field: "spec.networking.nodes", text: "set the range of the pod network",
+			config: config(tenant("a")),
+			change: func(l *landscape) { l.cluster.Shoot.Spec.Networking.Nodes = nil },
+			field:  "spec.networking.nodes",
+			text:   "set the range of the pod network",
 		},
 		"ManyNetworks": {
 			config: config(tenants(17)...),
-			field:  "spec.provider.infrastructureConfig.networks", text: "must have at most 16",
+			field:  "spec.provider.infrastructureConfig.networks",
+			text:   "must have at most 16",
 		},
 		"ManyNetworksInUse": {
-			config: config(tenants(17)...), change: func(l *landscape) { l.infra.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte("{}")} },
+			config: config(tenants(17)...),
+			change: func(l *landscape) { l.infra.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte("{}")} },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -83,9 +83,12 @@ func newLandscape(t *testing.T, config *api.InfrastructureConfig, inProvider ...
 	require.NoError(t, seed.Get(t.Context(), client.ObjectKeyFromObject(l.infra), l.infra))
 
 	l.provider = &providercluster.Cluster{Client: l.newProvider(inProvider), Namespace: namespace}
-	l.actuator = &actuator{seed: seed, newProviderCluster: func(context.Context, client.Reader, corev1.SecretReference) (*providercluster.Cluster, error) {
-		return l.provider, nil
-	}}
+	l.actuator = &actuator{
+		seed: seed,
+		newProviderCluster: func(context.Context, client.Reader, corev1.SecretReference) (*providercluster.Cluster, error) {
+			return l.provider, nil
+		},
+	}
 
 	return l
 }

@@ -45,7 +45,8 @@ func objectsOf(uid string) []client.Object {
 
 func allOptions() *api.InfrastructureConfig {
 	all := config(tenant("a"))
-	all.Isolation, all.Namespace = &api.IsolationConfig{Enabled: true}, &api.NamespaceConfig{Create: true}
+	all.Isolation = &api.IsolationConfig{Enabled: true}
+	all.Namespace = &api.NamespaceConfig{Create: true}
 
 	return all
 }

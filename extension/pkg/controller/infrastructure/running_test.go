@@ -27,7 +27,8 @@ func (l *landscape) startMachines(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: technicalID, Name: name}
 
 	require.NoError(t, l.actuator.seed.Create(t.Context(), &machinev1alpha1.MachineClass{
-		ObjectMeta: meta, NodeTemplate: &machinev1alpha1.NodeTemplate{Zone: "europe-west1-c"},
+		ObjectMeta:   meta,
+		NodeTemplate: &machinev1alpha1.NodeTemplate{Zone: "europe-west1-c"},
 		ProviderSpec: runtime.RawExtension{Raw: []byte(`{"rootVolume": {"storage": {"storageClassName": "default"}},
 			"additionalVolumes": [{"name": "data", "dataVolume": {"storage": {"storageClassName": "slow"}}}]}`)},
 	}))
@@ -61,30 +62,36 @@ func TestReconcile_RunningShoot(t *testing.T) {
 		"StorageClass": {lost: func(p *providerState) { p.objects = p.objects[:1] }},
 		"Permission":   {lost: func(p *providerState) { p.denied["secrets"] = true }},
 		"NewMinimum": {
-			lost:  func(p *providerState) { p.objects = append(p.objects, smallQuota()) },
-			added: func(s *gardencorev1beta1.ShootSpec) { s.Provider.Workers[0].Minimum = 4 }, refused: "ResourceQuota machines",
+			lost:    func(p *providerState) { p.objects = append(p.objects, smallQuota()) },
+			added:   func(s *gardencorev1beta1.ShootSpec) { s.Provider.Workers[0].Minimum = 4 },
+			refused: "ResourceQuota machines",
 		},
 		"NewPool": {
 			lost: func(p *providerState) { p.objects = append(p.objects, smallQuota()) },
 			added: func(s *gardencorev1beta1.ShootSpec) {
 				pool := *s.Provider.Workers[0].DeepCopy()
-				pool.Name, pool.Minimum = "new", 1
+				pool.Name = "new"
+				pool.Minimum = 1
 				s.Provider.Workers = append(s.Provider.Workers, pool)
-			}, refused: "ResourceQuota machines",
+			},
+			refused: "ResourceQuota machines",
 		},
 		"NewZone": {
 			added: func(s *gardencorev1beta1.ShootSpec) {
 				s.Provider.Workers[0].Zones = append(s.Provider.Workers[0].Zones, "europe-west1-d")
-			}, refused: "zone europe-west1-d",
+			},
+			refused: "zone europe-west1-d",
 		},
 		"NewVolumeType": {
-			added: func(s *gardencorev1beta1.ShootSpec) { s.Provider.Workers[0].Volume.Type = ptr.To("fast") }, refused: "no StorageClass nvme",
+			added:   func(s *gardencorev1beta1.ShootSpec) { s.Provider.Workers[0].Volume.Type = ptr.To("fast") },
+			refused: "no StorageClass nvme",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			l, p := shootWithPool(t, config()), healthy()
+			l := shootWithPool(t, config())
+			p := healthy()
 			l.infra.Spec.Region = "europe-west1"
 			l.startMachines(t)
 
@@ -114,7 +121,8 @@ func TestReconcile_RunningShoot(t *testing.T) {
 func TestRestore_RunningShoot(t *testing.T) {
 	t.Parallel()
 
-	l, p := shootWithPool(t, &api.InfrastructureConfig{}), healthy()
+	l := shootWithPool(t, &api.InfrastructureConfig{})
+	p := healthy()
 	l.infra.Spec.Region = "europe-west1"
 	p.objects = []client.Object{smallQuota()}
 	l.provider = p.cluster()

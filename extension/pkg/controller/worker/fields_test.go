@@ -76,7 +76,9 @@ func TestNewPool_Fields(t *testing.T) {
 		"Instancetype": {
 			func(s *setting) {
 				s.profile.MachineTypes = []api.MachineType{{
-					Name: "standard-1", Instancetype: &kubevirtv1.InstancetypeMatcher{Name: "u1.small"}, Preference: &kubevirtv1.PreferenceMatcher{Name: "ubuntu"},
+					Name:         "standard-1",
+					Instancetype: &kubevirtv1.InstancetypeMatcher{Name: "u1.small"},
+					Preference:   &kubevirtv1.PreferenceMatcher{Name: "ubuntu"},
 				}}
 				s.config = "virtualMachineTemplate: {spec: {template: {spec: {terminationGracePeriodSeconds: 0}}}}"
 			},
@@ -141,7 +143,8 @@ func TestNewPool_Fields(t *testing.T) {
 			func(s *setting) {
 				s.profile.MachineImages[0].Versions[0].ImageSource = api.ImageSource{
 					Source:    &cdiv1beta1.DataVolumeSource{HTTP: &cdiv1beta1.DataVolumeSourceHTTP{URL: "https://images.example.com/a"}},
-					CloudInit: &providerspec.CloudInit{Type: providerspec.CloudInitConfigDrive}, Size: ptr.To(resource.MustParse("5Gi")),
+					CloudInit: &providerspec.CloudInit{Type: providerspec.CloudInitConfigDrive},
+					Size:      ptr.To(resource.MustParse("5Gi")),
 				}
 			},
 			func(t *testing.T, spec *providerspec.ProviderSpec) {
@@ -262,7 +265,11 @@ func TestNewPool_ErrorsNameShootField(t *testing.T) {
 			[]string{pool + ".volume.encrypted", "container disk"},
 		},
 		"All at once": {
-			func(s *setting) { s.pool().MachineType, s.pool().Volume.Size, s.config = "unknown", "many", "cpus: {}" },
+			func(s *setting) {
+				s.pool().MachineType = "unknown"
+				s.pool().Volume.Size = "many"
+				s.config = "cpus: {}"
+			},
 			[]string{pool + ".machine.type", pool + ".volume.size", pool + ".providerConfig.cpus"},
 		},
 	}

@@ -50,7 +50,8 @@ func TestGoldenImages_PoolWithoutMachines(t *testing.T) {
 	t.Parallel()
 
 	s := guide()
-	s.pool().Minimum, s.pool().Zones = 0, []string{"a", "b"}
+	s.pool().Minimum = 0
+	s.pool().Zones = []string{"a", "b"}
 
 	d := s.delegate(t)
 	require.NoError(t, d.PreReconcileHook(t.Context()))
@@ -90,13 +91,24 @@ func TestDeleteImages_Unused(t *testing.T) {
 	foreign := guide()
 	foreign.cluster.Shoot.Status.TechnicalID = "shoot--garden-dev--other"
 
-	current, unused, used, others := imageOf(t, guide()), imageOf(t, old), imageOf(t, cloned), imageOf(t, foreign)
-	disk := &cdiv1beta1.DataVolume{ObjectMeta: metav1.ObjectMeta{Namespace: providerNamespace, Name: "m-root-disk", Labels: map[string]string{
-		providerspec.TagCluster: seedNamespace, providerspec.TagRole: "node", providerspec.LabelGoldenImage: unused.Name,
-	}}}
-	machine := &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Namespace: providerNamespace, Name: "m", Labels: map[string]string{
-		providerspec.TagCluster: seedNamespace, providerspec.LabelGoldenImage: used.Name,
-	}}}
+	current := imageOf(t, guide())
+	unused := imageOf(t, old)
+	used := imageOf(t, cloned)
+	others := imageOf(t, foreign)
+	disk := &cdiv1beta1.DataVolume{ObjectMeta: metav1.ObjectMeta{
+		Namespace: providerNamespace,
+		Name:      "m-root-disk",
+		Labels: map[string]string{
+			providerspec.TagCluster: seedNamespace, providerspec.TagRole: "node", providerspec.LabelGoldenImage: unused.Name,
+		},
+	}}
+	machine := &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: providerNamespace,
+		Name:      "m",
+		Labels: map[string]string{
+			providerspec.TagCluster: seedNamespace, providerspec.LabelGoldenImage: used.Name,
+		},
+	}}
 
 	d := guide().delegate(t, current, unused, used, others, disk, machine)
 	require.NoError(t, d.PostReconcileHook(t.Context()))

@@ -49,12 +49,15 @@ var changes = map[string]struct {
 		s.machineType().Storage = &gardencorev1beta1.MachineTypeStorage{Class: "nvme", StorageSize: ptr.To(resource.MustParse("30Gi"))}
 	}},
 
-	"nothing":             {false, func(*setting) {}},
-	"labels":              {false, func(s *setting) { s.pool().Labels = map[string]string{"a": "b"} }},
-	"annotations":         {false, func(s *setting) { s.pool().Annotations = map[string]string{"a": "b"} }},
-	"taints":              {false, func(s *setting) { s.pool().Taints = []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}} }},
-	"minimum and maximum": {false, func(s *setting) { s.pool().Minimum, s.pool().Maximum = 2, 9 }},
-	"priority":            {false, func(s *setting) { s.pool().Priority = ptr.To[int32](5) }},
+	"nothing":     {false, func(*setting) {}},
+	"labels":      {false, func(s *setting) { s.pool().Labels = map[string]string{"a": "b"} }},
+	"annotations": {false, func(s *setting) { s.pool().Annotations = map[string]string{"a": "b"} }},
+	"taints":      {false, func(s *setting) { s.pool().Taints = []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}} }},
+	"minimum and maximum": {false, func(s *setting) {
+		s.pool().Minimum = 2
+		s.pool().Maximum = 9
+	}},
+	"priority": {false, func(s *setting) { s.pool().Priority = ptr.To[int32](5) }},
 	"autoscaler options": {false, func(s *setting) {
 		s.pool().ClusterAutoscaler = &extensionsv1alpha1.ClusterAutoscalerOptions{ScaleDownUtilizationThreshold: ptr.To("0.4")}
 	}},
@@ -193,9 +196,12 @@ dnsConfig: {nameservers: [192.0.2.1], searches: [example.com], options: [{name: 
 			Name:   "standard-1",
 			Limits: &api.ResourcesLimits{CPU: ptr.To(resource.MustParse("2")), Memory: ptr.To(resource.MustParse("8Gi"))},
 			GPUs: []kubevirtv1.GPU{{
-				Name: "gpu", DeviceName: "example.com/gpu", Tag: "gpu",
+				Name:       "gpu",
+				DeviceName: "example.com/gpu",
+				Tag:        "gpu",
 				VirtualGPUOptions: &kubevirtv1.VGPUOptions{Display: &kubevirtv1.VGPUDisplayOptions{
-					Enabled: ptr.To(true), RamFB: &kubevirtv1.FeatureState{Enabled: ptr.To(false)},
+					Enabled: ptr.To(true),
+					RamFB:   &kubevirtv1.FeatureState{Enabled: ptr.To(false)},
 				}},
 			}},
 			HostDevices: []kubevirtv1.HostDevice{{Name: "nic", DeviceName: "example.com/nic", Tag: "nic"}},

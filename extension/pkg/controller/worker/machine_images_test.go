@@ -33,23 +33,31 @@ func TestNewPool_Image(t *testing.T) {
 		"Architecture": {func(s *setting) {
 			s.pool().Architecture = ptr.To("arm64")
 			s.profile.MachineImages[0].Versions = append(s.profile.MachineImages[0].Versions, api.MachineImageVersion{
-				Version: "18.04", ImageSource: source("https://images.example.com/arm64"), Architecture: ptr.To("arm64"),
+				Version:      "18.04",
+				ImageSource:  source("https://images.example.com/arm64"),
+				Architecture: ptr.To("arm64"),
 			})
 		}, "https://images.example.com/arm64"},
 		"Flavor": {func(s *setting) {
 			s.cluster.CloudProfile.Spec.MachineCapabilities = definitions
 			s.machineType().Capabilities = firmware("bios")
-			s.profile.MachineImages[0].Versions[0] = api.MachineImageVersion{Version: "18.04", CapabilityFlavors: []api.MachineImageFlavor{
-				{ImageSource: source("https://images.example.com/uefi"), Capabilities: firmware("uefi")},
-				{ImageSource: source("https://images.example.com/bios"), Capabilities: firmware("bios")},
-			}}
+			s.profile.MachineImages[0].Versions[0] = api.MachineImageVersion{
+				Version: "18.04",
+				CapabilityFlavors: []api.MachineImageFlavor{
+					{ImageSource: source("https://images.example.com/uefi"), Capabilities: firmware("uefi")},
+					{ImageSource: source("https://images.example.com/bios"), Capabilities: firmware("bios")},
+				},
+			}
 		}, "https://images.example.com/bios"},
 		"BestFlavor": {func(s *setting) {
 			s.cluster.CloudProfile.Spec.MachineCapabilities = definitions
-			s.profile.MachineImages[0].Versions[0] = api.MachineImageVersion{Version: "18.04", CapabilityFlavors: []api.MachineImageFlavor{
-				{ImageSource: source("https://images.example.com/bios"), Capabilities: firmware("bios")},
-				{ImageSource: source("https://images.example.com/uefi"), Capabilities: firmware("uefi")},
-			}}
+			s.profile.MachineImages[0].Versions[0] = api.MachineImageVersion{
+				Version: "18.04",
+				CapabilityFlavors: []api.MachineImageFlavor{
+					{ImageSource: source("https://images.example.com/bios"), Capabilities: firmware("bios")},
+					{ImageSource: source("https://images.example.com/uefi"), Capabilities: firmware("uefi")},
+				},
+			}
 		}, "https://images.example.com/uefi"},
 		"Version without flavors": {func(s *setting) { s.cluster.CloudProfile.Spec.MachineCapabilities = definitions }, "https://images.example.com/bionic.img"},
 		"Status of 2020": {func(s *setting) {

@@ -29,7 +29,9 @@ func TestGoldenImages_ForeignUID(t *testing.T) {
 
 	image.Labels[providerspec.TagShootUID] = "other"
 	machine := &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{
-		Namespace: providerNamespace, Name: "m", Labels: map[string]string{providerspec.TagCluster: seedNamespace, providerspec.TagShootUID: "other"},
+		Namespace: providerNamespace,
+		Name:      "m",
+		Labels:    map[string]string{providerspec.TagCluster: seedNamespace, providerspec.TagShootUID: "other"},
 	}}
 
 	d := g.delegate(t, image, machine)
@@ -58,7 +60,8 @@ func TestHash_ShootUID(t *testing.T) {
 		return all
 	}
 
-	before, after := guide(), guide()
+	before := guide()
+	after := guide()
 	after.cluster.Shoot.Status.UID = "own"
 	require.Equal(t, names(before), names(after))
 }

@@ -16,7 +16,8 @@ import (
 
 // refuse makes the provider cluster unusable.
 func (d *delegate) refuse(err error) {
-	d.provider, d.newProviderCluster = nil, func(context.Context, client.Reader, corev1.SecretReference) (*providercluster.Cluster, error) {
+	d.provider = nil
+	d.newProviderCluster = func(context.Context, client.Reader, corev1.SecretReference) (*providercluster.Cluster, error) {
 		return nil, err
 	}
 }

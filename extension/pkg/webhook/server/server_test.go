@@ -34,9 +34,13 @@ func TestServer(t *testing.T) {
 	require.True(t, ok)
 	require.NoError(t, listener.Close())
 
-	server := New(webhook.Options{Host: "127.0.0.1", Port: address.Port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
-		c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil }
-	}}})
+	server := New(webhook.Options{
+		Host: "127.0.0.1",
+		Port: address.Port,
+		TLSOpts: []func(*tls.Config){func(c *tls.Config) {
+			c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil }
+		}},
+	})
 
 	mgr, err := manager.New(&rest.Config{}, manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}, WebhookServer: server})
 	require.NoError(t, err)

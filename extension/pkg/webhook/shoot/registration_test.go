@@ -48,7 +48,8 @@ func TestAddToManager_Response(t *testing.T) {
 		patch  string
 	}{
 		"Known": {
-			reason: "the API server of a shoot", from: "127.0.0.1",
+			reason: "the API server of a shoot",
+			from:   "127.0.0.1",
 			patch: `[{"op": "add", "path": "/spec/nodeAffinity", "value":
 				{"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a", "b"]}]}]}}}]`,
 		},
@@ -85,7 +86,10 @@ func review(t *testing.T, url string, v *corev1.PersistentVolume) *admissionv1.A
 	body, err := json.Marshal(admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
 		Request: &admissionv1.AdmissionRequest{
-			UID: "1", Operation: admissionv1.Create, Kind: metav1.GroupVersionKind{Version: "v1", Kind: "PersistentVolume"}, Object: runtime.RawExtension{Raw: raw},
+			UID:       "1",
+			Operation: admissionv1.Create,
+			Kind:      metav1.GroupVersionKind{Version: "v1", Kind: "PersistentVolume"},
+			Object:    runtime.RawExtension{Raw: raw},
 		},
 	})
 	require.NoError(t, err)

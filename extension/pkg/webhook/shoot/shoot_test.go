@@ -139,17 +139,25 @@ func TestMutate_Volumes(t *testing.T) {
 		want   *corev1.VolumeNodeAffinity
 	}{
 		"Created": {
-			reason: "its pods must stay in the zones", volume: volume(), want: affinityTo([]string{"a", "b"}),
+			reason: "its pods must stay in the zones",
+			volume: volume(),
+			want:   affinityTo([]string{"a", "b"}),
 		},
 		"FirstAttachment": {
-			reason: "the extension was down when it was created", volume: volume(attached), old: volume(), want: affinityTo([]string{"a", "b"}),
+			reason: "the extension was down when it was created",
+			volume: volume(attached),
+			old:    volume(),
+			want:   affinityTo([]string{"a", "b"}),
 		},
 		"AttachedBefore": {
-			reason: "its class may have had other zones when it was created", volume: volume(attached), old: volume(attached),
+			reason: "its class may have had other zones when it was created",
+			volume: volume(attached),
+			old:    volume(attached),
 		},
 		"Affinity": {
 			reason: "an affinity is immutable",
-			volume: volume(func(v *corev1.PersistentVolume) { v.Spec.NodeAffinity = other }), want: other,
+			volume: volume(func(v *corev1.PersistentVolume) { v.Spec.NodeAffinity = other }),
+			want:   other,
 		},
 		"OtherDriver": {
 			reason: "it is not ours",
@@ -212,27 +220,35 @@ func TestMutate_Sender(t *testing.T) {
 		"Unknown":   {reason: "no kube-apiserver", from: "10.0.0.9:1234"},
 		"Malformed": {reason: "a Unix socket", from: "@"},
 		"Ended": {
-			reason: "an evicted Pod keeps its address", from: address + ":1234", want: []string{"a", "b"},
+			reason:  "an evicted Pod keeps its address",
+			from:    address + ":1234",
+			want:    []string{"a", "b"},
 			objects: []client.Object{apiServer("ended", "shoot--garden-dev--other", address, ended)},
 		},
 		"OtherProgram": {
-			reason: "another Pod with the address", from: address + ":1234", want: []string{"a", "b"},
+			reason:  "another Pod with the address",
+			from:    address + ":1234",
+			want:    []string{"a", "b"},
 			objects: []client.Object{apiServer("scheduler", "shoot--garden-dev--other", address, notOurs)},
 		},
 		"Ambiguous": {
-			reason: "an affinity to wrong zones cannot be corrected", from: address + ":1234",
+			reason:  "an affinity to wrong zones cannot be corrected",
+			from:    address + ":1234",
 			objects: []client.Object{apiServer("b", "shoot--garden-dev--other", address)},
 		},
 		"NoCluster": {
-			reason: "the virtual garden", from: "10.0.0.2:1234",
+			reason:  "the virtual garden",
+			from:    "10.0.0.2:1234",
 			objects: []client.Object{apiServer("virtual-garden", "garden", "10.0.0.2")},
 		},
 		"NoCloudProfile": {
-			reason: "a Cluster that is not complete", from: "10.0.0.3:1234",
+			reason:  "a Cluster that is not complete",
+			from:    "10.0.0.3:1234",
 			objects: []client.Object{apiServer("c", "incomplete", "10.0.0.3"), &extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "incomplete"}}},
 		},
 		"InvalidCloudProfile": {
-			reason: "the operator corrects it", from: "10.0.0.4:1234",
+			reason:  "the operator corrects it",
+			from:    "10.0.0.4:1234",
 			objects: []client.Object{apiServer("d", "invalid", "10.0.0.4"), shootWith(t, "invalid", `{"kind": "Unknown"}`)},
 		},
 		"SeedDown": {reason: "the API server of the seed does not respond", from: address + ":1234", broken: errUnreachable},
@@ -292,7 +308,8 @@ func TestZonesOf_Remembers(t *testing.T) {
 			t.Parallel()
 
 			synctest.Test(t, func(t *testing.T) {
-				lists, errs := &atomic.Int32{}, 0
+				lists := &atomic.Int32{}
+				errs := 0
 				log := funcr.New(func(_, _ string) { errs++ }, funcr.Options{})
 
 				ctx := withSender(t.Context(), &http.Request{RemoteAddr: tc.from + ":1234"})

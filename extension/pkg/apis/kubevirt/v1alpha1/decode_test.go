@@ -77,7 +77,8 @@ func TestDecode_GuidesOf2020(t *testing.T) {
 func TestDecode_StatusesOf2020(t *testing.T) {
 	t.Parallel()
 
-	infrastructure, worker := &api.InfrastructureStatus{}, &api.WorkerStatus{}
+	infrastructure := &api.InfrastructureStatus{}
+	worker := &api.WorkerStatus{}
 	require.Empty(t, api.Decode(rawOf(t, `{"apiVersion":"kubevirt.provider.extensions.gardener.cloud/v1alpha1","kind":"InfrastructureStatus",
 		"networks":[{"name":"default/net-conf","sha":"abc"},{"name":"ns/shoot--a--b-network-1","default":true,"sha":"def"}]}`), nil, infrastructure))
 	require.Equal(t, "abc", infrastructure.Networks[0].SHA)
