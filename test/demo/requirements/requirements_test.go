@@ -20,26 +20,60 @@ func TestProblems(t *testing.T) {
 		change func(*facts)
 		want   []string // substring of each problem
 	}{
-		"nothing":      {reason: "the minimum is sufficient", change: func(*facts) {}},
-		"unknown":      {reason: "unknown values are not refused", change: func(f *facts) { f.disk, f.memory = 0, 0 }},
-		"darwin":       {reason: "untested, but not refused", change: func(f *facts) { f.os = "darwin" }},
-		"windows":      {reason: "the lab needs process groups and file locks", change: func(f *facts) { f.os = "windows" }, want: []string{"Linux"}},
-		"no go":        {reason: "the programs are built from source", change: func(f *facts) { f.goTool = "" }, want: []string{"go.dev/dl"}},
-		"little disk":  {reason: "the remedy names the folder", change: func(f *facts) { f.disk-- }, want: []string{"12.0 GiB are needed in /cache"}},
-		"built before": {reason: "cached binaries need little disk space", change: func(f *facts) { f.cached, f.disk = true, laterDisk }},
-		"real guests": {reason: "the lab runs them", change: func(f *facts) {
-			f.guest, f.memory = &guestFacts{cached: true}, leastMemory+guestMemory
-		}},
-		"no image": {reason: "QEMU needs memory, and the image must be built", change: func(f *facts) {
-			f.guest, f.cached, f.disk = &guestFacts{}, true, laterDisk
-		}, want: []string{"8.0 GiB are needed in /cache", "6.0 GiB are needed"}},
-		"no packages": {reason: "the packages are named", change: func(f *facts) {
-			f.guest = &guestFacts{missing: fmt.Errorf("%w: Remedy: x", host.ErrMissing), cached: true}
-			f.memory = leastMemory + guestMemory
-		}, want: []string{"this machine cannot run real guests"}},
-		"both": {reason: "all problems are reported at once", change: func(f *facts) { f.memory, f.cached, f.disk = gib, true, gib }, want: []string{
-			"2.0 GiB are needed in /cache", "4.0 GiB are needed",
-		}},
+		"nothing": {reason: "the minimum is sufficient", change: func(*facts) {}},
+		"unknown": {
+			reason: "unknown values are not refused",
+			change: func(f *facts) {
+				f.disk = 0
+				f.memory = 0
+			},
+		},
+		"darwin":      {reason: "untested, but not refused", change: func(f *facts) { f.os = "darwin" }},
+		"windows":     {reason: "the lab needs process groups and file locks", change: func(f *facts) { f.os = "windows" }, want: []string{"Linux"}},
+		"no go":       {reason: "the programs are built from source", change: func(f *facts) { f.goTool = "" }, want: []string{"go.dev/dl"}},
+		"little disk": {reason: "the remedy names the folder", change: func(f *facts) { f.disk-- }, want: []string{"12.0 GiB are needed in /cache"}},
+		"built before": {
+			reason: "cached binaries need little disk space",
+			change: func(f *facts) {
+				f.cached = true
+				f.disk = laterDisk
+			},
+		},
+		"real guests": {
+			reason: "the lab runs them",
+			change: func(f *facts) {
+				f.guest = &guestFacts{cached: true}
+				f.memory = leastMemory + guestMemory
+			},
+		},
+		"no image": {
+			reason: "QEMU needs memory, and the image must be built",
+			change: func(f *facts) {
+				f.guest = &guestFacts{}
+				f.cached = true
+				f.disk = laterDisk
+			},
+			want: []string{"8.0 GiB are needed in /cache", "6.0 GiB are needed"},
+		},
+		"no packages": {
+			reason: "the packages are named",
+			change: func(f *facts) {
+				f.guest = &guestFacts{missing: fmt.Errorf("%w: Remedy: x", host.ErrMissing), cached: true}
+				f.memory = leastMemory + guestMemory
+			},
+			want: []string{"this machine cannot run real guests"},
+		},
+		"both": {
+			reason: "all problems are reported at once",
+			change: func(f *facts) {
+				f.memory = gib
+				f.cached = true
+				f.disk = gib
+			},
+			want: []string{
+				"2.0 GiB are needed in /cache", "4.0 GiB are needed",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -166,7 +166,8 @@ func benchBurst(t *testing.T, b *bench) {
 	s.RunControllers(t, "--machine-creation-timeout=20m")
 	s.ApplyCredentials(t)
 
-	machines, vms := seenMachines(t, s, made), seenVirtualMachines(t, s)
+	machines := seenMachines(t, s, made)
+	vms := seenVirtualMachines(t, s)
 	s.AddPool(t, s.Name, burst, smallSpec(t, s, "zone-a", fmt.Sprintf(`{"source":{"pvc":{"name":"image","namespace":%q}},
 		"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}`, s.ProviderNamespace)))
 
@@ -185,7 +186,8 @@ func benchFullZone(t *testing.T, b *bench) {
 	s.RunControllers(t)
 	s.ApplyCredentials(t)
 
-	refused, told := seenInstances(t, s, unschedulable), seenMachines(t, s, harness.Exhausted)
+	refused := seenInstances(t, s, unschedulable)
+	told := seenMachines(t, s, harness.Exhausted)
 	s.AddPool(t, s.Name, 1, s.Spec("zone-x", harness.EphemeralRoot))
 
 	took := told.last(t, 1).Sub(refused.last(t, 1))
@@ -229,7 +231,8 @@ func benchStop(t *testing.T, b *bench) {
 
 // benchList measures a kill list of thousands of machines.
 func benchList(t *testing.T, b *bench) {
-	s, c := harness.NewShoot(t), &harness.Counter{}
+	s := harness.NewShoot(t)
+	c := &harness.Counter{}
 	s.CreateHaltedVMs(t, listed, 0)
 
 	began := time.Now()

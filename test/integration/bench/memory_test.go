@@ -104,7 +104,8 @@ func nthMachine(s *harness.Shoot, i int) string { return fmt.Sprintf("%s-%d", s.
 func pretendRunning(ctx context.Context, s *harness.Shoot, name string) error {
 	machines := s.MCM.MachineV1alpha1().Machines(s.Namespace)
 	m := wantedMachines(s, name)
-	m.Labels[v1alpha1.NodeLabelKey], m.Spec.ProviderID = name, "kubevirt://"+name
+	m.Labels[v1alpha1.NodeLabelKey] = name
+	m.Spec.ProviderID = "kubevirt://" + name
 
 	m, err := machines.Create(ctx, m, metav1.CreateOptions{})
 	if err != nil {
@@ -122,7 +123,8 @@ func pretendJoined(ctx context.Context, s *harness.Shoot, name string) error {
 	nodes := s.Target.CoreV1().Nodes()
 
 	node, err := nodes.Create(ctx, &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: "kubevirt://" + name},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.NodeSpec{ProviderID: "kubevirt://" + name},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return err
@@ -141,9 +143,12 @@ func pretendJoined(ctx context.Context, s *harness.Shoot, name string) error {
 // createLease creates the Lease that a kubelet would renew. It is owned by the Node.
 func createLease(ctx context.Context, s *harness.Shoot, node *corev1.Node) error {
 	_, err := s.Target.CoordinationV1().Leases(corev1.NamespaceNodeLease).Create(ctx, &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: node.Name, OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID},
-		}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: node.Name,
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID},
+			},
+		},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &node.Name, RenewTime: new(metav1.NowMicro())},
 	}, metav1.CreateOptions{})
 
@@ -163,7 +168,8 @@ func renewLease(ctx context.Context, s *harness.Shoot, name string) error {
 func forgetPretended(t *testing.T, s *harness.Shoot, many int) {
 	t.Helper()
 
-	machines, nodes := s.MCM.MachineV1alpha1().Machines(s.Namespace), s.Target.CoreV1().Nodes()
+	machines := s.MCM.MachineV1alpha1().Machines(s.Namespace)
+	nodes := s.Target.CoreV1().Nodes()
 	release := []byte(`{"metadata":{"finalizers":null}}`)
 
 	harness.ForEach(t, many, harness.FewAtATime, func(ctx context.Context, i int) error {

@@ -27,7 +27,8 @@ func benchOverhead(t *testing.T, b *bench) {
 	byHand, byDriver := overheadOfOne(t)
 	b.overhead("one at a time", byHand, byDriver, time.Second)
 
-	byHand, byDriver = nil, nil
+	byHand = nil
+	byDriver = nil
 
 	for _, round := range []struct {
 		took *[]time.Duration
@@ -46,8 +47,10 @@ func (b *bench) overhead(how string, byHand, byDriver []time.Duration, budget ti
 	b.note("(a) Secret and VirtualMachine created by hand to instance running, "+how, distribution(byHand))
 	b.note("(b) Machine of a known class created to instance running, "+how, distribution(byDriver))
 
-	median, tail := percentile(byDriver, 50)-percentile(byHand, 50), percentile(byDriver, 95)-percentile(byHand, 95)
-	what, measured := "overhead: (b) minus (a), "+how, fmt.Sprintf("median %s, p95 %s", centiseconds(median), centiseconds(tail))
+	median := percentile(byDriver, 50) - percentile(byHand, 50)
+	tail := percentile(byDriver, 95) - percentile(byHand, 95)
+	what := "overhead: (b) minus (a), " + how
+	measured := fmt.Sprintf("median %s, p95 %s", centiseconds(median), centiseconds(tail))
 
 	if budget == 0 {
 		b.note(what, measured)
@@ -82,7 +85,8 @@ type handmade struct {
 func newHandmade(t *testing.T, many int) *handmade {
 	t.Helper()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute})
 	m := s.NewMachine("zone-a", harness.EphemeralRoot)
 	m.Class.ProviderSpec.Raw = smallSpec(t, s, "zone-a", harness.EphemeralRoot)
 	_, err := m.Create(t.Context(), d)
@@ -128,8 +132,10 @@ func overheadOfOne(t *testing.T) (byHand, byDriver []time.Duration) {
 
 	const rounds = 20
 
-	h, s := newHandmade(t, rounds), newWarm(t)
-	handRuns, driverRuns := seenInstances(t, h.Shoot, running), seenInstances(t, s, running)
+	h := newHandmade(t, rounds)
+	s := newWarm(t)
+	handRuns := seenInstances(t, h.Shoot, running)
+	driverRuns := seenInstances(t, s, running)
 
 	for i := range rounds {
 		began := time.Now()
@@ -155,7 +161,8 @@ func overheadByHand(t *testing.T) []time.Duration {
 	t.Helper()
 
 	h := newHandmade(t, fifty)
-	began, runs := &seen{at: map[string]time.Time{}}, seenInstances(t, h.Shoot, running)
+	began := &seen{at: map[string]time.Time{}}
+	runs := seenInstances(t, h.Shoot, running)
 
 	harness.ForEach(t, fifty, fifty, func(ctx context.Context, i int) error {
 		began.note(nthMachine(h.Shoot, i))

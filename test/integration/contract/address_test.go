@@ -35,7 +35,8 @@ func (tr *transcript) recorded(t *testing.T, s *harness.Shoot, d driver.Driver) 
 func showElsewhere(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 	t.Helper()
 
-	m, elsewhere := tr.recorded(t, s, d), harness.NewShoot(t)
+	m := tr.recorded(t, s, d)
+	elsewhere := harness.NewShoot(t)
 	missed := func() {
 		t.Helper()
 
@@ -72,7 +73,8 @@ func showElsewhere(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcri
 	require.Equal(t, codes.OK, tr.remove(t.Context(), d, m), "the machine was abandoned")
 	require.Nil(t, s.VM(t, m.Name()).DeletionTimestamp)
 
-	m.Machine.Annotations, m.Class.ProviderSpec.Raw = record, spec
+	m.Machine.Annotations = record
+	m.Class.ProviderSpec.Raw = spec
 	require.Equal(t, codes.OK, tr.remove(t.Context(), d, m))
 	s.RequireGone(t, m.Name())
 }
@@ -110,7 +112,8 @@ func showLongNames(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcri
 
 	for _, name := range []string{s.Name + ".dotted", s.Name + "-" + strings.Repeat("l", 70)} {
 		m := s.NewMachine("zone-x", harness.EphemeralRoot)
-		m.Machine.Name, m.Machine.Spec.ProviderID = name, "kubevirt://"+name
+		m.Machine.Name = name
+		m.Machine.Spec.ProviderID = "kubevirt://" + name
 		s.CreateHaltedVM(t, name, tags)
 
 		require.Equal(t, codes.InvalidArgument, tr.create(t.Context(), d, m))

@@ -150,11 +150,13 @@ func TestContract(t *testing.T) {
 func behaviours() map[string]behaviour {
 	return map[string]behaviour{
 		"Life": {
-			reason: "existing objects are adopted, and the deletion of missing objects succeeds", settings: harness.Settings{Grace: time.Minute},
-			show: showLife,
+			reason:   "existing objects are adopted, and the deletion of missing objects succeeds",
+			settings: harness.Settings{Grace: time.Minute},
+			show:     showLife,
 		},
 		"Addresses": {
-			reason: "without a target cluster, only the addresses locate the machine", settings: harness.Settings{Grace: time.Minute, Bootstrap: true},
+			reason:   "without a target cluster, only the addresses locate the machine",
+			settings: harness.Settings{Grace: time.Minute, Bootstrap: true},
 			show: func(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 				t.Helper()
 
@@ -169,11 +171,13 @@ func behaviours() map[string]behaviour {
 			},
 		},
 		"Unschedulable": {
-			reason: "cluster-autoscaler backs off, and only for the driver's own ResourceExhausted", settings: harness.Settings{Grace: time.Second},
-			show: showUnschedulable,
+			reason:   "cluster-autoscaler backs off, and only for the driver's own ResourceExhausted",
+			settings: harness.Settings{Grace: time.Second},
+			show:     showUnschedulable,
 		},
 		"Foreign": {
-			reason: "objects of others are not changed", settings: harness.Settings{Grace: time.Minute},
+			reason:   "objects of others are not changed",
+			settings: harness.Settings{Grace: time.Minute},
 			show: func(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 				t.Helper()
 
@@ -189,17 +193,23 @@ func behaviours() map[string]behaviour {
 			},
 		},
 		"Elsewhere": {
-			reason: "a VirtualMachine that the driver cannot see does not count as deleted", settings: harness.Settings{Grace: time.Minute}, show: showElsewhere,
+			reason:   "a VirtualMachine that the driver cannot see does not count as deleted",
+			settings: harness.Settings{Grace: time.Minute},
+			show:     showElsewhere,
 		},
 		"Moved": {
-			reason: "a moved machine is deleted only after its new address was recorded", settings: harness.Settings{Grace: time.Minute}, show: showMoved,
+			reason:   "a moved machine is deleted only after its new address was recorded",
+			settings: harness.Settings{Grace: time.Minute},
+			show:     showMoved,
 		},
 		"LongNames": {
-			reason: "the predecessor's machines are observed and deleted; only creation needs a DNS label", settings: harness.Settings{Grace: time.Minute},
-			show: showLongNames,
+			reason:   "the predecessor's machines are observed and deleted; only creation needs a DNS label",
+			settings: harness.Settings{Grace: time.Minute},
+			show:     showLongNames,
 		},
 		"Blocked": {
-			reason: "the text names the blocker of a deletion", settings: harness.Settings{Grace: time.Minute, DeleteWait: 2 * time.Second},
+			reason:   "the text names the blocker of a deletion",
+			settings: harness.Settings{Grace: time.Minute, DeleteWait: 2 * time.Second},
 			show: func(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 				t.Helper()
 
@@ -233,7 +243,8 @@ func behaviours() map[string]behaviour {
 		"Refused":     {reason: "one response reports all faults, in terms of the ProviderSpec", settings: harness.Settings{Grace: time.Minute}, show: showRefusals},
 		"Credentials": {reason: "the provider cluster decides", settings: harness.Settings{Grace: time.Minute}, show: showCredentials},
 		"UserData": {
-			reason: "large user data arrives unchanged", settings: harness.Settings{Grace: time.Minute},
+			reason:   "large user data arrives unchanged",
+			settings: harness.Settings{Grace: time.Minute},
 			show: func(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 				t.Helper()
 

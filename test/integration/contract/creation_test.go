@@ -49,7 +49,8 @@ func TestLifeOfAMachine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+			s := harness.NewShoot(t)
+			d := harness.NewDriver(harness.Settings{Grace: time.Minute})
 
 			var prepared []string
 			if tc.prepare != nil {
@@ -109,7 +110,8 @@ func withDataSource(t *testing.T, s *harness.Shoot) []string {
 func TestDefaultTopologyMeansNodesWithoutLabels(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute})
 	m := s.NewMachine("default", harness.ImportedRoot)
 	m.Class.ProviderSpec.Raw = []byte(harness.MustReplace(string(m.Class.ProviderSpec.Raw), `"region":"local"`, `"region":"default"`))
 
@@ -128,7 +130,8 @@ func TestCreateMachineAdoptsItsOwn(t *testing.T) {
 func createMachineAdoptsItsOwn(t *testing.T, newDriver func(harness.Settings) driver.Driver) {
 	t.Helper()
 
-	s, d := harness.NewShoot(t), newDriver(harness.Settings{Grace: time.Minute})
+	s := harness.NewShoot(t)
+	d := newDriver(harness.Settings{Grace: time.Minute})
 	m := s.NewMachine("zone-a", harness.ImportedRoot)
 
 	_, err := m.Create(t.Context(), d)
@@ -152,7 +155,8 @@ func createMachineAdoptsItsOwn(t *testing.T, newDriver func(harness.Settings) dr
 func TestUnschedulableMachineIsReported(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: 2 * time.Second})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: 2 * time.Second})
 	m := s.NewMachine("zone-x", harness.EphemeralRoot) // An import has failures of its own with this grace period.
 
 	_, err := m.Create(t.Context(), d)
@@ -183,7 +187,8 @@ func TestUnschedulableMachineIsReported(t *testing.T) {
 func TestAddressesWithoutTargetCluster(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute, Bootstrap: true})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute, Bootstrap: true})
 	m := s.NewMachine("zone-a", harness.ImportedRoot)
 
 	_, err := m.Create(t.Context(), d)
@@ -200,7 +205,8 @@ func TestAddressesWithoutTargetCluster(t *testing.T) {
 func TestMachineCreationTimeoutEndsTheLoop(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute})
 	m := s.NewMachine("zone-x", harness.ImportedRoot)
 	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)

@@ -24,7 +24,8 @@ import (
 func TestBlockedDeletionNamesWhatBlocks(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute, DeleteWait: 3 * time.Second})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute, DeleteWait: 3 * time.Second})
 	m := s.NewMachine("zone-x", harness.ImportedRoot)
 	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
@@ -71,7 +72,8 @@ func TestOrphansAreSeenTwice(t *testing.T) {
 	t.Parallel()
 
 	clock := clocktesting.NewFakeClock(time.Now())
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute, Clock: clock})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute, Clock: clock})
 	m := s.NewMachine("zone-a", harness.ImportedRoot)
 
 	_, err := m.Create(t.Context(), d)
@@ -112,7 +114,8 @@ func TestMachineOfAnEarlierLifeIsInTheWay(t *testing.T) {
 func machineOfAnEarlierLifeIsInTheWay(t *testing.T, newDriver func(harness.Settings) driver.Driver) {
 	t.Helper()
 
-	s, d := harness.NewShoot(t), newDriver(harness.Settings{Grace: time.Minute})
+	s := harness.NewShoot(t)
+	d := newDriver(harness.Settings{Grace: time.Minute})
 	m := s.NewMachine("zone-a", harness.ImportedRoot)
 	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
@@ -146,7 +149,8 @@ func machineOfAnEarlierLifeIsInTheWay(t *testing.T, newDriver func(harness.Setti
 func TestInstanceWithoutVirtualMachine(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute})
 	m := s.NewMachine("zone-a", harness.ImportedRoot)
 	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
@@ -163,7 +167,8 @@ func TestInstanceWithoutVirtualMachine(t *testing.T) {
 func TestTagsThatLookLikeAnotherShoots(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute})
 	victim := s.NewMachine("zone-a", harness.ImportedRoot)
 	_, err := victim.Create(t.Context(), d)
 	require.NoError(t, err)
@@ -202,13 +207,16 @@ func TestDeletionOutlivesARestartOfTheServer(t *testing.T) {
 			event := `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}}`
 
 			return &http.Response{
-				StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
-				Body: io.NopCloser(strings.NewReader(event)), Request: r,
+				StatusCode: http.StatusOK,
+				Header:     http.Header{"Content-Type": {"application/json"}},
+				Body:       io.NopCloser(strings.NewReader(event)),
+				Request:    r,
 			}, nil
 		})
 	}
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute, Wrap: expire})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute, Wrap: expire})
 	m := s.NewMachine("zone-a", harness.ImportedRoot)
 	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)

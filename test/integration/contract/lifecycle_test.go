@@ -22,7 +22,8 @@ import (
 func TestMachineCreatedAndDeletedAtOnce(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute, Wait: time.Second})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute, Wait: time.Second})
 
 	for range 10 {
 		m := s.NewMachine("zone-x", harness.EphemeralRoot)
@@ -58,7 +59,8 @@ func TestListIsComplete(t *testing.T) {
 		})
 	}
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute, Wrap: small})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute, Wrap: small})
 	m := s.NewMachine("zone-a", harness.EphemeralRoot)
 	want := map[string]string{}
 
@@ -140,29 +142,34 @@ func TestDeletionOfAnyMachine(t *testing.T) {
 		before func(t *testing.T, s *harness.Shoot, m *harness.Machine)
 	}{
 		"BrokenSpec": {
-			reason: "only the tags count", root: harness.EphemeralRoot,
+			reason: "only the tags count",
+			root:   harness.EphemeralRoot,
 			before: func(_ *testing.T, s *harness.Shoot, m *harness.Machine) {
 				m.Class.ProviderSpec.Raw = fmt.Appendf(nil,
 					`{"tags":{"mcm.gardener.cloud/cluster":%q,"mcm.gardener.cloud/role":"node"},"region":7,"rootVolume":[],"x":null}`, s.Namespace)
 			},
 		},
 		"NoUserData": {
-			reason: "a deletion does not read the ProviderSpec", root: harness.EphemeralRoot,
+			reason: "a deletion does not read the ProviderSpec",
+			root:   harness.EphemeralRoot,
 			before: func(_ *testing.T, _ *harness.Shoot, m *harness.Machine) { delete(m.Secret.Data, "userData") },
 		},
 		"Importing": {
-			reason: "the deletion does not wait for the end of the import", root: harness.ImportedRoot,
+			reason: "the deletion does not wait for the end of the import",
+			root:   harness.ImportedRoot,
 			before: func(*testing.T, *harness.Shoot, *harness.Machine) {},
 		},
 		"Running": {
-			reason: "the guest shuts down", root: harness.EphemeralRoot,
+			reason: "the guest shuts down",
+			root:   harness.EphemeralRoot,
 			before: func(t *testing.T, _ *harness.Shoot, m *harness.Machine) {
 				t.Helper()
 				m.AwaitScheduled(t, d)
 			},
 		},
 		"NeedsItsGracePeriod": {
-			reason: "the wait is longer than the grace period", root: harness.EphemeralRoot,
+			reason:   "the wait is longer than the grace period",
+			root:     harness.EphemeralRoot,
 			template: `{"metadata":{"annotations":{"sim.lab/fault":"stuck-shutdown"}},"spec":{"terminationGracePeriodSeconds":10}}`,
 			before: func(t *testing.T, _ *harness.Shoot, m *harness.Machine) {
 				t.Helper()
@@ -170,7 +177,8 @@ func TestDeletionOfAnyMachine(t *testing.T) {
 			},
 		},
 		"DeletedBySomebodyElse": {
-			reason: "the deletion waits for the instance", root: harness.EphemeralRoot,
+			reason: "the deletion waits for the instance",
+			root:   harness.EphemeralRoot,
 			before: func(t *testing.T, s *harness.Shoot, m *harness.Machine) {
 				t.Helper()
 				m.AwaitScheduled(t, d)
@@ -178,7 +186,8 @@ func TestDeletionOfAnyMachine(t *testing.T) {
 			},
 		},
 		"GoneAlready": {
-			reason: "only its Secrets are left", root: harness.EphemeralRoot,
+			reason: "only its Secrets are left",
+			root:   harness.EphemeralRoot,
 			before: func(t *testing.T, s *harness.Shoot, m *harness.Machine) {
 				t.Helper()
 				require.NoError(t, s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Delete(t.Context(), m.Name(), metav1.DeleteOptions{}))
@@ -190,7 +199,8 @@ func TestDeletionOfAnyMachine(t *testing.T) {
 			},
 		},
 		"HotPlugged": {
-			reason: "a volume of the shoot's is attached to the running machine", root: harness.EphemeralRoot,
+			reason: "a volume of the shoot's is attached to the running machine",
+			root:   harness.EphemeralRoot,
 			before: func(t *testing.T, s *harness.Shoot, m *harness.Machine) {
 				t.Helper()
 				s.ImportImage(t, "pvc-1")
@@ -200,7 +210,8 @@ func TestDeletionOfAnyMachine(t *testing.T) {
 			left: []string{"DataVolume pvc-1", "PersistentVolumeClaim pvc-1"},
 		},
 		"Evicting": {
-			reason: "a drain of its host is under way", root: harness.EphemeralRoot,
+			reason: "a drain of its host is under way",
+			root:   harness.EphemeralRoot,
 			before: func(t *testing.T, s *harness.Shoot, m *harness.Machine) {
 				t.Helper()
 				m.AwaitScheduled(t, d)
@@ -265,7 +276,8 @@ func plug(t *testing.T, s *harness.Shoot, name, claim string) {
 func TestPredecessorsMachine(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute})
 	m := s.NewMachine("zone-a", harness.EphemeralRoot)
 	s.CreateHaltedVM(t, m.Name(), map[string]string{
 		"mcm.gardener.cloud/cluster": s.Namespace, "mcm.gardener.cloud/role": "node", "mcm.gardener.cloud/machineclass": "old",

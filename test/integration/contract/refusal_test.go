@@ -18,7 +18,8 @@ import (
 func TestForeignObjectsAreNeverTouched(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute})
 	m := s.NewMachine("zone-a", harness.ImportedRoot)
 	foreign := map[string]string{"mcm.gardener.cloud/cluster": "another-shoot", "mcm.gardener.cloud/role": "node"}
 
@@ -58,8 +59,10 @@ func TestForeignObjectsAreNeverTouched(t *testing.T) {
 func TestTwoShootsInOneNamespaceDoNotNoticeEachOther(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
-	mine, theirs := s.NewMachine("zone-a", harness.ImportedRoot), s.NewMachine("zone-a", harness.ImportedRoot)
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute})
+	mine := s.NewMachine("zone-a", harness.ImportedRoot)
+	theirs := s.NewMachine("zone-a", harness.ImportedRoot)
 	theirs.Class.ProviderSpec.Raw = []byte(harness.MustReplace(string(theirs.Class.ProviderSpec.Raw), s.Namespace, s.Namespace+"-b"))
 
 	for _, m := range []*harness.Machine{mine, theirs} {
@@ -87,7 +90,8 @@ func TestTwoShootsInOneNamespaceDoNotNoticeEachOther(t *testing.T) {
 func TestProviderRefusals(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute})
 	s.ExpectDenials("the driver has no permissions in other namespaces")
 
 	tests := map[string]struct {
@@ -101,14 +105,16 @@ func TestProviderRefusals(t *testing.T) {
 			change: func(m *harness.Machine) {
 				m.Secret.Data["kubeconfig"] = []byte(harness.MustReplace(string(m.Secret.Data["kubeconfig"]), "token: ey", "token: no"))
 			},
-			want: codes.Unauthenticated, says: "Unauthorized",
+			want: codes.Unauthenticated,
+			says: "Unauthorized",
 		},
 		"ForeignNamespace": {
 			reason: "permissions are namespaced",
 			change: func(m *harness.Machine) {
 				m.Secret.Data["kubeconfig"] = []byte(harness.MustReplace(string(m.Secret.Data["kubeconfig"]), "namespace: "+s.ProviderNamespace, "namespace: kube-system"))
 			},
-			want: codes.PermissionDenied, says: "forbidden",
+			want: codes.PermissionDenied,
+			says: "forbidden",
 		},
 	}
 

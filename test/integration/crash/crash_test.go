@@ -56,7 +56,8 @@ func TestCrashMatrix(t *testing.T) {
 func (sc *scenario) under(t *testing.T, faults []harness.Fault) map[string]int {
 	t.Helper()
 
-	s, injector := harness.NewShoot(t), newFaultInjector(faults)
+	s := harness.NewShoot(t)
+	injector := newFaultInjector(faults)
 	sc.run(t, s, injector)
 
 	return injector.calls()

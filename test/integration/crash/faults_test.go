@@ -57,7 +57,9 @@ func (i *faultInjector) during(kill context.CancelFunc) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 
-	i.kill, i.passed, i.conflicted = kill, map[string]int{}, false
+	i.kill = kill
+	i.passed = map[string]int{}
+	i.conflicted = false
 }
 
 // revive starts the next process, and reports whether the last one has died.
@@ -172,8 +174,15 @@ func respond(r *http.Request, status *apierrors.StatusError) (*http.Response, er
 	}
 
 	return &http.Response{
-		Status: http.StatusText(int(s.Code)), StatusCode: int(s.Code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+		Status:        http.StatusText(int(s.Code)),
+		StatusCode:    int(s.Code),
+		Proto:         "HTTP/1.1",
+		ProtoMajor:    1,
+		ProtoMinor:    1,
+		Request:       r,
+		Header:        http.Header{"Content-Type": {"application/json"}},
+		Body:          io.NopCloser(bytes.NewReader(body)),
+		ContentLength: int64(len(body)),
 	}, nil
 }
 

@@ -130,7 +130,8 @@ func runWithImageReplaced(t *testing.T, s *harness.Shoot, injector *faultInjecto
 func runWithClassDeleted(t *testing.T, s *harness.Shoot, injector *faultInjector) {
 	t.Helper()
 
-	m, healthy := s.NewMachine("zone-a", harness.ImportedRoot), harness.NewDriver(harness.PatientSettings)
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
+	healthy := harness.NewDriver(harness.PatientSettings)
 	r := newReplay(t, m, injector, harness.Settings{Grace: time.Minute, Wrap: changeImages(s, injector)})
 
 	_, err := m.Create(t.Context(), healthy)

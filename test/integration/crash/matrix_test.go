@@ -71,7 +71,8 @@ func (m *matrix) requireComplete(t *testing.T) {
 func (m *matrix) requireRights(t *testing.T) {
 	t.Helper()
 
-	s, used := harness.NewShoot(t), map[string]bool{}
+	s := harness.NewShoot(t)
+	used := map[string]bool{}
 
 	for call := range m.rows {
 		_, asked, _ := strings.Cut(call, ": ")

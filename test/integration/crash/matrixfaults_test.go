@@ -21,7 +21,8 @@ func matrixFaults() [][]harness.Fault {
 }
 
 func faultsNamed(names ...string) []harness.Fault {
-	all, named := harness.Faults(), make([]harness.Fault, 0, len(names))
+	all := harness.Faults()
+	named := make([]harness.Fault, 0, len(names))
 
 	for _, name := range names {
 		named = append(named, all[slices.IndexFunc(all, func(f harness.Fault) bool { return f.Name == name })])

@@ -45,8 +45,10 @@ func TestKilledDriver(t *testing.T) {
 		many, atLeast = 50, 10
 	)
 
-	s, endpoint := harness.NewShoot(t), "unix://"+harness.NewSocket(t)
-	l, failures := s.ProxyProvider(t), s.Failures(t)
+	s := harness.NewShoot(t)
+	endpoint := "unix://" + harness.NewSocket(t)
+	l := s.ProxyProvider(t)
+	failures := s.Failures(t)
 
 	l.KillAfter(t, "create virtualmachines", atLeast, func() *process.Process {
 		first := s.StartDriver(t, endpoint, "--unschedulable-grace=10m")
@@ -107,7 +109,8 @@ func TestKilledDriver(t *testing.T) {
 func TestDriverStopsInOrder(t *testing.T) {
 	t.Parallel()
 
-	s, endpoint := harness.NewShoot(t), "unix://"+harness.NewSocket(t)
+	s := harness.NewShoot(t)
+	endpoint := "unix://" + harness.NewSocket(t)
 	s.Annotate(t, "sim.lab/import-latency", "20s")
 
 	first := s.StartDriver(t, endpoint)
@@ -143,7 +146,9 @@ func TestDriverStopsInOrder(t *testing.T) {
 func TestDriverHoldsKubeconfigs(t *testing.T) {
 	t.Parallel()
 
-	s, endpoint, folder := harness.NewShoot(t), "unix://"+harness.NewSocket(t), t.TempDir()
+	s := harness.NewShoot(t)
+	endpoint := "unix://" + harness.NewSocket(t)
+	folder := t.TempDir()
 	s.StartDriver(t, endpoint, "--kubeconfig-dir="+folder)
 	d := harness.Dial(t, endpoint, insecure.NewCredentials())
 	m := s.NewMachine("zone-x", harness.EphemeralRoot)

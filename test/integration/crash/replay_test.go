@@ -66,7 +66,8 @@ func (r *replay) restart(settings harness.Settings) {
 
 // next starts the next process with the current settings.
 func (r *replay) next() {
-	r.driver, r.told = harness.NewDriver(r.settings), false
+	r.driver = harness.NewDriver(r.settings)
+	r.told = false
 }
 
 // call runs one method of the driver. If the process dies during the call, there is no result.

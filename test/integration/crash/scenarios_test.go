@@ -207,7 +207,8 @@ func runAsOrphan(t *testing.T, s *harness.Shoot, injector *faultInjector) {
 			return true
 		}
 
-		known, doomed := r.told, isTerminatingOrGone(t, s, r.machine.Name())
+		known := r.told
+		doomed := isTerminatingOrGone(t, s, r.machine.Name())
 		r.deletionPass(t)
 		require.True(t, known || doomed == isTerminatingOrGone(t, s, r.machine.Name()), "an orphan must not be deleted at its first observation")
 		clock.Step(15 * time.Minute)

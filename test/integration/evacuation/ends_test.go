@@ -121,7 +121,8 @@ func TestSoakFailedMigrationIsAReplacement(t *testing.T) {
 func TestSoakTwoDrainsAtOnce(t *testing.T) {
 	t.Parallel()
 
-	s, z := harness.NewShoot(t), addZone(t, 3)
+	s := harness.NewShoot(t)
+	z := addZone(t, 3)
 	kubectl(t, "cordon", z.hosts[2])
 
 	_, err := harness.Lab().AllowEvacuation(t.Context(), s.Shoot)

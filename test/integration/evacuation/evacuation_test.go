@@ -67,7 +67,8 @@ func TestEvacuationSparesUnhealthyPools(t *testing.T) {
 
 	e := newEvacuees(t, unreached)
 	machines := e.add(t, 2)
-	ill, well := machines[0], machines[1]
+	ill := machines[0]
+	well := machines[1]
 
 	e.setPhase(t, ill, v1alpha1.MachineUnknown)
 	evict(t, e.Shoot, well.Name())
@@ -133,7 +134,8 @@ func TestEvacuationSkipsOrphans(t *testing.T) {
 
 	e := newEvacuees(t, unreached)
 	machines := e.add(t, 2)
-	orphan, other := machines[0], machines[1]
+	orphan := machines[0]
+	other := machines[1]
 
 	require.NoError(t, e.MCM.MachineV1alpha1().Machines(e.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{},
 		metav1.ListOptions{FieldSelector: "metadata.name=" + orphan.Name()}))
@@ -155,7 +157,8 @@ func TestEvacuationDeadline(t *testing.T) {
 
 	e := newEvacuees(t, evacuation.Limits{MaxPerDeployment: 1, Deadline: 20 * time.Second, MigrationTimeout: time.Hour})
 	machines := e.add(t, 2)
-	ill, well := machines[0], machines[1]
+	ill := machines[0]
+	well := machines[1]
 
 	e.setPhase(t, ill, v1alpha1.MachineUnknown)
 	evict(t, e.Shoot, well.Name())
@@ -190,8 +193,12 @@ func TestEvacuationWithoutRights(t *testing.T) {
 		m := e.add(t, 1)[0]
 		giveBack := takeRights(t, e.Target.RbacV1().RoleBindings(e.Namespace), "machine-controller-evacuation")
 		right := harness.Right{
-			Cluster: e.Target, Namespace: e.Namespace, Account: "evacuation",
-			Verb: "delete", Group: "machine.sapcloud.io", Resource: "machines",
+			Cluster:   e.Target,
+			Namespace: e.Namespace,
+			Account:   "evacuation",
+			Verb:      "delete",
+			Group:     "machine.sapcloud.io",
+			Resource:  "machines",
 		}
 		right.Await(t, false)
 

@@ -77,8 +77,14 @@ func (e *evacuees) startEvacuation(t *testing.T, kubeconfig []byte) driver.Drive
 	require.NoError(t, err)
 
 	controller := evacuation.New(evacuation.Options{
-		Evacuator: harness.NewEvacuator(), Machines: client.MachineV1alpha1(), Namespace: e.Namespace, Events: e.told, Clock: clock.RealClock{},
-		Limits: e.limits, Period: 200 * time.Millisecond, ClassRetention: time.Hour,
+		Evacuator:      harness.NewEvacuator(),
+		Machines:       client.MachineV1alpha1(),
+		Namespace:      e.Namespace,
+		Events:         e.told,
+		Clock:          clock.RealClock{},
+		Limits:         e.limits,
+		Period:         200 * time.Millisecond,
+		ClassRetention: time.Hour,
 	})
 
 	var run sync.WaitGroup

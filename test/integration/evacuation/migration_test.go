@@ -41,7 +41,9 @@ func TestLiveMigration(t *testing.T) {
 		phases []kubevirtv1.VirtualMachineInstanceMigrationPhase
 	}{
 		"Succeeds": {
-			reason: "virt-controller's phases, each once", fields: migratable, moved: true,
+			reason: "virt-controller's phases, each once",
+			fields: migratable,
+			moved:  true,
 			phases: []kubevirtv1.VirtualMachineInstanceMigrationPhase{
 				kubevirtv1.MigrationPending, kubevirtv1.MigrationScheduling, kubevirtv1.MigrationScheduled,
 				kubevirtv1.MigrationPreparingTarget, kubevirtv1.MigrationTargetReady, kubevirtv1.MigrationRunning,
@@ -49,7 +51,8 @@ func TestLiveMigration(t *testing.T) {
 			},
 		},
 		"Fails": {
-			reason: "the source gives up while it copies", fields: hanging,
+			reason: "the source gives up while it copies",
+			fields: hanging,
 			phases: []kubevirtv1.VirtualMachineInstanceMigrationPhase{
 				kubevirtv1.MigrationPending, kubevirtv1.MigrationScheduling, kubevirtv1.MigrationScheduled,
 				kubevirtv1.MigrationPreparingTarget, kubevirtv1.MigrationTargetReady, kubevirtv1.MigrationRunning,
@@ -62,7 +65,8 @@ func TestLiveMigration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{})
+			s := harness.NewShoot(t)
+			d := harness.NewDriver(harness.Settings{})
 
 			m := s.NewMachine("zone-a", harness.EphemeralRoot)
 			m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw, tc.fields)

@@ -18,7 +18,8 @@ func TestPowerOffLeavesForeignVirtualMachines(t *testing.T) {
 	t.Parallel()
 
 	s := harness.NewShoot(t)
-	m, d := s.NewMachine("zone-a", harness.EphemeralRoot), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	m := s.NewMachine("zone-a", harness.EphemeralRoot)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute})
 	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
 	m.AwaitScheduled(t, d)
@@ -28,7 +29,8 @@ func TestPowerOffLeavesForeignVirtualMachines(t *testing.T) {
 	require.NotEmpty(t, kubeconfig)
 
 	evacuations, err := harness.NewEvacuator().WatchEvacuations(t.Context(), &spi.WatchEvacuationsInput{
-		Kubeconfig: s.ProviderKubeconfig, Identity: spi.Identity{Cluster: s.Namespace, Role: "node"},
+		Kubeconfig: s.ProviderKubeconfig,
+		Identity:   spi.Identity{Cluster: s.Namespace, Role: "node"},
 	}, func() {})
 	require.NoError(t, err)
 

@@ -77,7 +77,8 @@ func TestForeignMigrationsAreAwaited(t *testing.T) {
 		prepare func(*testing.T, *evacuees, *harness.Machine)
 	}{
 		"OwnMigration": {
-			reason: "virt-controller queues the driver's migration", prepare: func(*testing.T, *evacuees, *harness.Machine) {},
+			reason:  "virt-controller queues the driver's migration",
+			prepare: func(*testing.T, *evacuees, *harness.Machine) {},
 		},
 		"MigrationOfUser": {
 			reason: "virt-api rejects the driver's migration, since a user's is queued",
@@ -93,11 +94,13 @@ func TestForeignMigrationsAreAwaited(t *testing.T) {
 			t.Parallel()
 
 			e := newEvacuees(t, evacuation.Limits{MaxPerDeployment: 1, Deadline: time.Hour, MigrationTimeout: timeout})
-			others, z := newEvacuees(t, unreached), addZone(t, 2)
+			others := newEvacuees(t, unreached)
+			z := addZone(t, 2)
 
 			kubectl(t, "cordon", z.hosts[1])
 
-			running, m := others.addIn(t, z.name, 2, hanging), e.addIn(t, z.name, 1, migratable)[0]
+			running := others.addIn(t, z.name, 2, hanging)
+			m := e.addIn(t, z.name, 1, migratable)[0]
 			awaitMigratable(t, others.Shoot, 2)
 			awaitMigratable(t, e.Shoot, 1)
 			kubectl(t, "uncordon", z.hosts[1])

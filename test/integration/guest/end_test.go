@@ -132,10 +132,12 @@ func (e *end) seeInstance(event watch.Event, podExists func() bool) {
 	}
 
 	if instance.DeletionTimestamp != nil && e.asked.IsZero() {
-		e.asked, e.podLeft = time.Now(), podExists()
+		e.asked = time.Now()
+		e.podLeft = podExists()
 	}
 
 	if instance.IsFinal() && e.off.IsZero() {
-		e.off, e.phase = time.Now(), instance.Status.Phase
+		e.off = time.Now()
+		e.phase = instance.Status.Phase
 	}
 }

@@ -64,7 +64,8 @@ func TestImportFromRegistry(t *testing.T) {
 	s.addCA(t, "registry-ca", registry.Certificate().Raw)
 
 	imported := s.importImage(t, "registry", &cdiv1beta1.DataVolumeSource{Registry: &cdiv1beta1.DataVolumeSourceRegistry{
-		URL: new("docker://" + registry.Listener.Addr().String() + "/worker:1"), CertConfigMap: new("registry-ca"),
+		URL:           new("docker://" + registry.Listener.Addr().String() + "/worker:1"),
+		CertConfigMap: new("registry-ca"),
 	}})
 	require.Equal(t, cdiv1beta1.Succeeded, imported.Status.Phase)
 	s.requireContent(t, imported, content)
@@ -80,7 +81,8 @@ func TestWrongChecksum(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, harness.Incompressible(1<<20), 0o600))
 
 	refused := s.importImage(t, "checksum", &cdiv1beta1.DataVolumeSource{HTTP: &cdiv1beta1.DataVolumeSourceHTTP{
-		URL: serveFile(t, file) + "/worker.qcow2", Checksum: "sha256:" + fmt.Sprintf("%064d", 0),
+		URL:      serveFile(t, file) + "/worker.qcow2",
+		Checksum: "sha256:" + fmt.Sprintf("%064d", 0),
 	}})
 	require.Equal(t, cdiv1beta1.Failed, refused.Status.Phase)
 

@@ -45,7 +45,8 @@ func (s importingShoot) addCA(t *testing.T, name string, certificate []byte) {
 
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
 	_, err := s.Kube.CoreV1().ConfigMaps(s.ProviderNamespace).Create(t.Context(), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"ca.crt": string(text)},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Data:       map[string]string{"ca.crt": string(text)},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 }
@@ -57,10 +58,14 @@ func (s importingShoot) importImage(t *testing.T, name string, source *cdiv1beta
 	volumes := s.CDI.CdiV1beta1().DataVolumes(s.ProviderNamespace)
 	_, err := volumes.Create(t.Context(), &cdiv1beta1.DataVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: cdiv1beta1.DataVolumeSpec{Source: source, Storage: &cdiv1beta1.StorageSpec{
-			StorageClassName: new("immediate"), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-		}},
+		Spec: cdiv1beta1.DataVolumeSpec{
+			Source: source,
+			Storage: &cdiv1beta1.StorageSpec{
+				StorageClassName: new("immediate"),
+				AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			},
+		},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 

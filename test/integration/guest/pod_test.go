@@ -33,7 +33,10 @@ func (w *worker) requirePod(t *testing.T) {
 		Spec: corev1.PodSpec{
 			NodeSelector: map[string]string{corev1.LabelHostname: w.machine.Name},
 			Containers: []corev1.Container{{
-				Name: podName, Image: guest.ContainerImage, ImagePullPolicy: corev1.PullNever, Command: []string{"sh", "-c", script},
+				Name:            podName,
+				Image:           guest.ContainerImage,
+				ImagePullPolicy: corev1.PullNever,
+				Command:         []string{"sh", "-c", script},
 			}},
 		},
 	}, metav1.CreateOptions{})

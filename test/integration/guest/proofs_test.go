@@ -75,7 +75,8 @@ func TestTable(t *testing.T) {
 			{test: "TestA", what: "a guest joins", wall: 200 * time.Second, cpu: 150 * time.Second},
 			{test: "TestLonger", what: "a guest restarts", failed: true, wall: 100 * time.Second, cpu: 80 * time.Second},
 		},
-		ready: 30 * time.Second, image: "image: 700 MiB",
+		ready: 30 * time.Second,
+		image: "image: 700 MiB",
 	}
 	require.Equal(t, strings.Join([]string{
 		"RESULT  TEST        TIME   QEMU CPU  PROVES",

@@ -32,12 +32,16 @@ func proves(t *testing.T, what string) {
 		proven.image = describeImage(t)
 	}
 
-	began, used := time.Now(), harness.Lab().Guests.CPUTime()
+	began := time.Now()
+	used := harness.Lab().Guests.CPUTime()
 
 	t.Cleanup(func() {
 		proven.rows = append(proven.rows, proof{
-			test: t.Name(), what: what, failed: t.Failed(),
-			wall: time.Since(began), cpu: harness.Lab().Guests.CPUTime() - used,
+			test:   t.Name(),
+			what:   what,
+			failed: t.Failed(),
+			wall:   time.Since(began),
+			cpu:    harness.Lab().Guests.CPUTime() - used,
 		})
 	})
 }

@@ -31,7 +31,8 @@ func TestGoldenImageIsImportedOnce(t *testing.T) {
 func requireOneImport(t *testing.T, perZone int) {
 	t.Helper()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: harness.Settled})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: harness.Settled})
 	importers := countImporters(t, s)
 
 	var machines []*harness.Machine
@@ -65,7 +66,8 @@ func TestImportPerMachine(t *testing.T) {
 
 	const count = 6
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: harness.Settled})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: harness.Settled})
 	importers := countImporters(t, s)
 
 	var machines []*harness.Machine
@@ -134,7 +136,8 @@ func TestGoldenImageOnEachStorageClass(t *testing.T) {
 		t.Run(class, func(t *testing.T) {
 			t.Parallel()
 
-			s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: harness.Settled})
+			s := harness.NewShoot(t)
+			d := harness.NewDriver(harness.Settings{Grace: harness.Settled})
 
 			for _, zone := range []string{"zone-a", "zone-b"} {
 				m := s.NewMachine(zone, rootOf(class))
@@ -162,7 +165,8 @@ func TestShootsDoNotShareGoldenImages(t *testing.T) {
 
 	s := harness.NewShoot(t)
 	d := harness.NewDriver(harness.Settings{Grace: harness.Settled})
-	mine, theirs := s.NewMachine("zone-a", harness.ImportedRoot), s.NewMachine("zone-a", harness.ImportedRoot)
+	mine := s.NewMachine("zone-a", harness.ImportedRoot)
+	theirs := s.NewMachine("zone-a", harness.ImportedRoot)
 	theirs.Class.ProviderSpec.Raw = []byte(harness.MustReplace(string(theirs.Class.ProviderSpec.Raw), s.Namespace, s.Namespace+"-b"))
 
 	for _, m := range []*harness.Machine{mine, theirs} {
@@ -177,7 +181,8 @@ func TestShootsDoNotShareGoldenImages(t *testing.T) {
 
 	// A foreign DataVolume with the labels of the image.
 	stranger := s.Rendered(t, mine)
-	stranger.Name, stranger.Annotations = "stranger", nil
+	stranger.Name = "stranger"
+	stranger.Annotations = nil
 	_, err := s.CDI.CdiV1beta1().DataVolumes(s.ProviderNamespace).Create(t.Context(), stranger, metav1.CreateOptions{})
 	require.NoError(t, err)
 
@@ -258,7 +263,8 @@ func awaitDisks(t *testing.T, s *harness.Shoot, count int) (imports, clones int)
 		}
 
 		disks := 0
-		imports, clones = 0, 0
+		imports = 0
+		clones = 0
 
 		for i := range list.Items {
 			dv := &list.Items[i]

@@ -34,7 +34,8 @@ func rootWith(claim string, size int) string {
 func TestForeignObjectInPlaceOfAnImage(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: harness.Settled})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: harness.Settled})
 	volumes := s.CDI.CdiV1beta1().DataVolumes(s.ProviderNamespace)
 
 	for i, tc := range []struct {
@@ -44,27 +45,37 @@ func TestForeignObjectInPlaceOfAnImage(t *testing.T) {
 		names  string
 	}{
 		{
-			reason: "its key names other properties", claim: "Storage", names: "annotation " + v1alpha1.AnnotationGoldenImageKey,
+			reason: "its key names other properties",
+			claim:  "Storage",
+			names:  "annotation " + v1alpha1.AnnotationGoldenImageKey,
 			change: func(dv *cdiv1beta1.DataVolume) { dv.Annotations[v1alpha1.AnnotationGoldenImageKey] = "{}" },
 		},
 		{
-			reason: "it has another source", claim: "Storage", names: "spec.source.registry.url",
+			reason: "it has another source",
+			claim:  "Storage",
+			names:  "spec.source.registry.url",
 			change: func(dv *cdiv1beta1.DataVolume) {
 				dv.Spec.Source.Registry.URL = ptr.To("docker://evil.example.com/worker:1")
 			},
 		},
 		{
-			reason: "it has another storage class", claim: "PVC", names: "spec.pvc.storageClassName",
+			reason: "it has another storage class",
+			claim:  "PVC",
+			names:  "spec.pvc.storageClassName",
 			change: func(dv *cdiv1beta1.DataVolume) { dv.Spec.PVC.StorageClassName = ptr.To("copy") },
 		},
 		{
-			reason: "it is larger than the clones", claim: "PVC", names: "spec.pvc.resources.requests.storage",
+			reason: "it is larger than the clones",
+			claim:  "PVC",
+			names:  "spec.pvc.resources.requests.storage",
 			change: func(dv *cdiv1beta1.DataVolume) {
 				dv.Spec.PVC.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("9Gi")}
 			},
 		},
 		{
-			reason: "CDI would adopt an existing claim with its data", claim: "Storage", names: "annotation cdi.kubevirt.io/allowClaimAdoption",
+			reason: "CDI would adopt an existing claim with its data",
+			claim:  "Storage",
+			names:  "annotation cdi.kubevirt.io/allowClaimAdoption",
 			change: func(dv *cdiv1beta1.DataVolume) { dv.Annotations["cdi.kubevirt.io/allowClaimAdoption"] = "true" },
 		},
 	} {
@@ -94,7 +105,8 @@ func TestOwnImageIsRecognised(t *testing.T) {
 	s := harness.NewShoot(t)
 
 	for form, claim := range claimForms {
-		m, d := s.NewMachine("zone-a", rootWith(claim, 1)), harness.NewDriver(harness.Settings{Grace: harness.Settled})
+		m := s.NewMachine("zone-a", rootWith(claim, 1))
+		d := harness.NewDriver(harness.Settings{Grace: harness.Settled})
 		s.CreateImage(t, m, cdiv1beta1.Succeeded)
 
 		_, err := m.Create(t.Context(), d)
@@ -110,14 +122,16 @@ func TestOwnImageIsRecognised(t *testing.T) {
 func TestPlantedImageIsReported(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: harness.ShortGrace, Wait: time.Second})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: harness.ShortGrace, Wait: time.Second})
 	s.ImportFor(t, time.Hour)
 
 	m := s.NewMachine("zone-a", harness.ImportedRoot)
 	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
 
-	planted, volumes := s.Rendered(t, m), s.CDI.CdiV1beta1().DataVolumes(s.ProviderNamespace)
+	planted := s.Rendered(t, m)
+	volumes := s.CDI.CdiV1beta1().DataVolumes(s.ProviderNamespace)
 	planted.Spec.Source.Registry.URL = ptr.To("docker://evil.example.com/worker:1")
 	require.NoError(t, volumes.Delete(t.Context(), planted.Name, metav1.DeleteOptions{}))
 

@@ -216,7 +216,8 @@ func (g *gate) hold(call string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 
-	g.held, g.calls = call, nil
+	g.held = call
+	g.calls = nil
 }
 
 func (g *gate) holds(call string) bool {

@@ -21,7 +21,8 @@ import (
 func TestFailedGoldenImageIsReplaced(t *testing.T) {
 	t.Parallel()
 
-	s, source := harness.NewShoot(t), harness.BrokenSources.Get(t)
+	s := harness.NewShoot(t)
+	source := harness.BrokenSources.Get(t)
 	s.FailImports(t, source.Message)
 
 	d := harness.NewDriver(harness.Settings{Grace: harness.ShortGrace, Wait: time.Second})
@@ -54,7 +55,8 @@ func TestFailedGoldenImageIsReplaced(t *testing.T) {
 func TestLostGoldenImageIsMadeAgain(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: harness.ShortGrace, Wait: time.Second})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: harness.ShortGrace, Wait: time.Second})
 	s.ImportFor(t, time.Hour)
 
 	m := s.NewMachine("zone-a", harness.ImportedRoot)
@@ -86,8 +88,10 @@ func TestLostGoldenImageIsMadeAgain(t *testing.T) {
 func TestGoldenImageThatLostItsClaim(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: harness.Settled})
-	first, second := s.NewMachine("zone-a", harness.ImportedRoot), s.NewMachine("zone-b", harness.ImportedRoot)
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: harness.Settled})
+	first := s.NewMachine("zone-a", harness.ImportedRoot)
+	second := s.NewMachine("zone-b", harness.ImportedRoot)
 
 	_, err := first.Create(t.Context(), d)
 	require.NoError(t, err)
@@ -116,7 +120,8 @@ func TestImportIsFollowedOnAllMachines(t *testing.T) {
 	t.Parallel()
 
 	told := &eventLog{reasons: map[types.UID][]string{}}
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: harness.ShortGrace, Wait: time.Second, Events: told})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: harness.ShortGrace, Wait: time.Second, Events: told})
 	s.ImportFor(t, time.Hour)
 
 	machines := []*harness.Machine{s.NewMachine("zone-a", harness.ImportedRoot), s.NewMachine("zone-b", harness.ImportedRoot), s.NewMachine("zone-a", harness.ImportedRoot)}

@@ -23,7 +23,9 @@ import (
 func TestSharedImage(t *testing.T) {
 	t.Parallel()
 
-	one, other, stranger := harness.NewShoot(t), harness.NewShoot(t), harness.NewShoot(t)
+	one := harness.NewShoot(t)
+	other := harness.NewShoot(t)
+	stranger := harness.NewShoot(t)
 	images := one.Name + "-images"
 	applySharedImage(t, one, images, one.ProviderNamespace, other.ProviderNamespace)
 
@@ -82,8 +84,10 @@ func applySharedImage(t *testing.T, s *harness.Shoot, namespace string, allowed 
 func TestZonalStorage(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: harness.Settled})
-	perZone, perMachine := map[string]string{}, map[string]string{}
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: harness.Settled})
+	perZone := map[string]string{}
+	perMachine := map[string]string{}
 
 	for _, zone := range []string{"zone-a", "zone-b"} {
 		perZone[zone] = rootOf(makeZonalClass(t, s, zone))
@@ -119,7 +123,8 @@ func makeZonalClass(t *testing.T, s *harness.Shoot, zone string) string {
 
 	classes := s.Kube.StorageV1().StorageClasses()
 	class := &storagev1.StorageClass{
-		ObjectMeta: metav1.ObjectMeta{Name: s.Name + "-" + zone}, Provisioner: storage.Provisioner,
+		ObjectMeta:           metav1.ObjectMeta{Name: s.Name + "-" + zone},
+		Provisioner:          storage.Provisioner,
 		Parameters:           map[string]string{storage.ZonalParameter: "true"},
 		VolumeBindingMode:    new(storagev1.VolumeBindingWaitForFirstConsumer),
 		AllowVolumeExpansion: new(true),
@@ -152,7 +157,8 @@ func describeStorage(t *testing.T, s *harness.Shoot, class string) {
 
 		profile.Spec.CloneStrategy = new(cdiv1beta1.CloneStrategyCsiClone)
 		profile.Spec.ClaimPropertySets = []cdiv1beta1.ClaimPropertySet{{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeMode: new(corev1.PersistentVolumeBlock),
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			VolumeMode:  new(corev1.PersistentVolumeBlock),
 		}}
 		_, err = s.CDI.CdiV1beta1().StorageProfiles().Update(ctx, profile, metav1.UpdateOptions{})
 

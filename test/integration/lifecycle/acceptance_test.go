@@ -41,7 +41,8 @@ func TestAcceptance(t *testing.T) {
 	s := harness.NewShoot(t)
 	s.MakeInstancetype(t)
 
-	count, seed := setting(t, "ACCEPTANCE_SPECS", 400), setting(t, "ACCEPTANCE_SEED", 1)
+	count := setting(t, "ACCEPTANCE_SPECS", 400)
+	seed := setting(t, "ACCEPTANCE_SEED", 1)
 	specs := make([][]byte, count)
 	covered := map[string]bool{}
 
@@ -165,10 +166,18 @@ func inputOf(s *harness.Shoot, name string, raw []byte) judged {
 
 	// The negative cases are rendered despite their faults.
 	spec, _ := v1alpha1.Decode(raw, field.NewPath("providerSpec"))
-	in := judged{faults: faults, machine: &spi.CreateMachineInput{
-		Name: name, UID: types.UID("0a1b2c3d-0000-4000-8000-000000000000"), Deployment: "pool-z1", WorkerPool: "pool",
-		Architecture: "amd64", UserData: []byte("#cloud-config\n"), Spec: spec,
-	}}
+	in := judged{
+		faults: faults,
+		machine: &spi.CreateMachineInput{
+			Name:         name,
+			UID:          types.UID("0a1b2c3d-0000-4000-8000-000000000000"),
+			Deployment:   "pool-z1",
+			WorkerPool:   "pool",
+			Architecture: "amd64",
+			UserData:     []byte("#cloud-config\n"),
+			Spec:         spec,
+		},
+	}
 
 	vm, err := render.VirtualMachine(in.machine, s.ProviderNamespace)
 	if err != nil {
@@ -237,7 +246,8 @@ func dataVolumeOf(s *harness.Shoot, template *kubevirtv1.DataVolumeTemplateSpec)
 	if ref := volume.Spec.SourceRef; ref != nil && ref.Kind == cdiv1beta1.DataVolumeDataSource && ref.Name != "" {
 		volume.Spec.SourceRef = nil
 		volume.Spec.Source = &cdiv1beta1.DataVolumeSource{PVC: &cdiv1beta1.DataVolumeSourcePVC{
-			Namespace: ptr.Deref(ref.Namespace, ""), Name: "image",
+			Namespace: ptr.Deref(ref.Namespace, ""),
+			Name:      "image",
 		}}
 	}
 

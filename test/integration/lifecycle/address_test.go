@@ -26,7 +26,8 @@ import (
 func TestMovedNamespaceKeepsMachines(t *testing.T) {
 	t.Parallel()
 
-	s, elsewhere := harness.NewShoot(t), harness.NewShoot(t)
+	s := harness.NewShoot(t)
+	elsewhere := harness.NewShoot(t)
 	s.RunControllers(t)
 	s.ApplyCredentials(t)
 	s.AddPool(t, s.Name, 1, s.Spec("zone-a", harness.EphemeralRoot))

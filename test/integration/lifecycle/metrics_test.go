@@ -115,14 +115,16 @@ func requireDocumented(t *testing.T, inProcess, overGRPC harness.Samples) {
 	page, err := os.ReadFile("../../../docs/metrics.md")
 	require.NoError(t, err)
 
-	documented, exported := map[string]bool{}, map[string]bool{}
+	documented := map[string]bool{}
+	exported := map[string]bool{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `((?:mcm_kubevirt|mcm_cloud_api)_[a-z_]+)` \\| (\\w+) \\|([^|]*)\\| (\\w+) \\|").FindAllStringSubmatch(string(page), -1) {
 		labels := regexp.MustCompile(`\w+`).FindAllString(row[3], -1)
 		slices.Sort(labels)
 		documented[fmt.Sprintf("%s (%s) %v: %s", row[1], row[2], labels, row[4])] = true
 	}
 
-	sidecar, serve := inProcess.Described(), overGRPC.Described()
+	sidecar := inProcess.Described()
+	serve := overGRPC.Described()
 	for what := range sidecar {
 		switch {
 		case serve[what]:

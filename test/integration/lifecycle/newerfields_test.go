@@ -122,29 +122,33 @@ var newerFeatures = []newerFeature{
 	},
 	{
 		feature: feature{
-			name: "newer/imageio/insecureSkipVerify", without: []string{"root", "golden"}, // CDI knows it.
-			yaml: `{disablePreAllocatedDataVolumes: true, rootVolume: {source: {imageio: {url: "https://ovirt.example.com/api", diskId: "1", secretRef: keys, insecureSkipVerify: true}}, ` + claims + `}}`,
+			name:    "newer/imageio/insecureSkipVerify",
+			without: []string{"root", "golden"}, // CDI knows it.
+			yaml:    `{disablePreAllocatedDataVolumes: true, rootVolume: {source: {imageio: {url: "https://ovirt.example.com/api", diskId: "1", secretRef: keys, insecureSkipVerify: true}}, ` + claims + `}}`,
 		},
 		refusal: since18,
 	},
 	{
 		feature: feature{
-			name: "newer/http/insecureSkipVerify", without: []string{"root", "golden"},
-			yaml: `rootVolume: {source: {http: {url: "https://h/i", insecureSkipVerify: true}}, ` + claims + `}`,
+			name:    "newer/http/insecureSkipVerify",
+			without: []string{"root", "golden"},
+			yaml:    `rootVolume: {source: {http: {url: "https://h/i", insecureSkipVerify: true}}, ` + claims + `}`,
 		},
 		refusal: sinceCDI166,
 	},
 	{
 		feature: feature{
-			name: "newer/serviceAccountName", without: []string{"root", "golden"},
-			yaml: `rootVolume: {source: {http: {url: "https://h/i"}}, ` + claims + `, serviceAccountName: importer}`,
+			name:    "newer/serviceAccountName",
+			without: []string{"root", "golden"},
+			yaml:    `rootVolume: {source: {http: {url: "https://h/i"}}, ` + claims + `, serviceAccountName: importer}`,
 		},
 		refusal: sinceCDI165,
 	},
 	{
 		feature: feature{
-			name: "newer/certConfigMap", without: []string{"root", "golden"},
-			yaml: `rootVolume: {source: {vddk: {url: "https://vcenter.example.com", uuid: u, backingFile: f, thumbprint: t, secretRef: keys, certConfigMap: ca}}, ` + claims + `}`,
+			name:    "newer/certConfigMap",
+			without: []string{"root", "golden"},
+			yaml:    `rootVolume: {source: {vddk: {url: "https://vcenter.example.com", uuid: u, backingFile: f, thumbprint: t, secretRef: keys, certConfigMap: ca}}, ` + claims + `}`,
 		},
 		refusal: sinceCDI166,
 	},

@@ -41,7 +41,8 @@ func TestGoldenFilesAreValid(t *testing.T) {
 			vm.Namespace = s.ProviderNamespace
 
 			_, err = s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Create(t.Context(), vm, metav1.CreateOptions{
-				DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict,
+				DryRun:          []string{metav1.DryRunAll},
+				FieldValidation: metav1.FieldValidationStrict,
 			})
 			require.NoError(t, err)
 		})

@@ -21,8 +21,11 @@ var deviceFeatures = []feature{
 	{name: "gpus", yaml: instance(`domain: {devices: {gpus: [{name: gpu, deviceName: nvidia.com/GV100GL_Tesla_V100}]}}`)},
 	{name: "sound", yaml: instance(`domain: {devices: {sound: {name: sound, model: <ich9|ac97>}}}`)},
 	{name: "inputs", yaml: instance(`domain: {devices: {inputs: [{name: tablet, type: tablet, bus: <virtio|usb>}], autoattachInputDevice: true}}`)},
-	{name: "attached", yaml: instance(`domain: {devices: {autoattachGraphicsDevice: <true|false>, autoattachSerialConsole: true, logSerialConsole: false,
-		autoattachMemBalloon: <true|false>, autoattachPodInterface: false, autoattachVSOCK: false, useVirtioTransitional: <true|false>}}`)},
+	{
+		name: "attached",
+		yaml: instance(`domain: {devices: {autoattachGraphicsDevice: <true|false>, autoattachSerialConsole: true, logSerialConsole: false,
+		autoattachMemBalloon: <true|false>, autoattachPodInterface: false, autoattachVSOCK: false, useVirtioTransitional: <true|false>}}`),
+	},
 	{name: "hotplug", yaml: instance(`domain: {devices: {disableHotplug: true}}`)},
 	{name: "io-threads", yaml: instance(`domain: {ioThreadsPolicy: <shared|auto>}`)},
 	{name: "io-threads/pool", yaml: instance(`domain: {ioThreadsPolicy: supplementalPool, ioThreads: {supplementalPoolThreadCount: 4}}`)},

@@ -155,14 +155,16 @@ func rootVolumes() []feature {
 	list := []feature{
 		{name: "root/container", yaml: `rootVolume: {containerDisk: {image: registry.example.com/worker, imagePullPolicy: <Always|IfNotPresent>, imagePullSecret: keys, path: /disk/worker.img}}`},
 		{
-			name: "root/clone-live-migrate", without: []string{"primary", "eviction", "gpus", "volume", "hyperv"},
+			name:    "root/clone-live-migrate",
+			without: []string{"primary", "eviction", "gpus", "volume", "hyperv"},
 			yaml: `{rootVolume: {source: {pvc: {name: image}}, storage: {accessModes: [ReadWriteMany]}}, networks: [{pod: {}, masquerade: {}}],
 				virtualMachineTemplate: {spec: {template: {spec: {evictionStrategy: LiveMigrate}}}}}`,
 		},
 	}
 	list = append(list, feature{
-		name: "root/import-checksum", without: []string{"golden/none"}, // CDI knows the field since 1.65, KubeVirt does not.
-		yaml: `rootVolume: {source: {http: {url: "https://h/i", checksum: "md5:0123456789abcdef0123456789abcdef"}}, ` + claims + `}`,
+		name:    "root/import-checksum",
+		without: []string{"golden/none"}, // CDI knows the field since 1.65, KubeVirt does not.
+		yaml:    `rootVolume: {source: {http: {url: "https://h/i", checksum: "md5:0123456789abcdef0123456789abcdef"}}, ` + claims + `}`,
 	})
 
 	for name, source := range imports {
@@ -195,22 +197,26 @@ var memories = []feature{
 	{name: "memory/template", yaml: instance(`domain: {memory: {guest: 4Gi}}`)},
 	{name: "memory/template-resources", yaml: instance(`domain: {resources: {requests: {memory: 4Gi, cpu: "1"}}}`), without: []string{"resources"}},
 	{
-		name: "memory/dedicated", without: []string{"cpu", "resources"},
+		name:    "memory/dedicated",
+		without: []string{"cpu", "resources"},
 		yaml: `{cpu: {cores: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: <true|false>}, memory: {guest: 4Gi},
 			resources: {requests: {cpu: "2", memory: 4Gi}, limits: {cpu: "2", memory: 4Gi}}}`,
 	},
 	{
-		name: "memory/numa", without: []string{"cpu", "resources"},
+		name:    "memory/numa",
+		without: []string{"cpu", "resources"},
 		yaml: `{cpu: {sockets: 1, cores: 4, dedicatedCpuPlacement: true, numa: {guestMappingPassthrough: {}}, realtime: <{}|{mask: "0-1"}>},
 			memory: {guest: 4Gi, hugepages: {pageSize: 2Mi}}}`,
 	},
 	{
-		name: "memory/instancetype", without: []string{"cpu", "resources"},
-		yaml: `virtualMachineTemplate: {spec: {instancetype: {kind: VirtualMachineInstancetype, name: <worker|missing>}}}`,
+		name:    "memory/instancetype",
+		without: []string{"cpu", "resources"},
+		yaml:    `virtualMachineTemplate: {spec: {instancetype: {kind: VirtualMachineInstancetype, name: <worker|missing>}}}`,
 	},
 	{
-		name: "memory/cluster-instancetype", without: []string{"cpu", "resources"},
-		yaml: `virtualMachineTemplate: {spec: {instancetype: {name: missing}}}`,
+		name:    "memory/cluster-instancetype",
+		without: []string{"cpu", "resources"},
+		yaml:    `virtualMachineTemplate: {spec: {instancetype: {name: missing}}}`,
 	},
 }
 

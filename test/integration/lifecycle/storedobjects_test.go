@@ -122,9 +122,11 @@ func removeAddedAnnotations(t *testing.T, vm map[string]any) {
 func requireTakenOver(t *testing.T, file string) {
 	t.Helper()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute})
 	m := applyStoredObjects(t, s, file)
-	stored, images := s.VM(t, m.Name()), s.Images(t)
+	stored := s.VM(t, m.Name())
+	images := s.Images(t)
 	require.Len(t, images, 1)
 
 	listed, err := m.List(t.Context(), d)
@@ -196,9 +198,11 @@ func strictCreation() metav1.CreateOptions {
 func storeObjects(t *testing.T, class string) string {
 	t.Helper()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute})
 	m := s.NewMachine("zone-a", harness.ImportedRoot)
-	m.Machine.Name, m.Machine.UID = storedMachine, storedUID
+	m.Machine.Name = storedMachine
+	m.Machine.UID = storedUID
 	m.Machine.Labels = map[string]string{"name": "worker-z1"}
 	m.Secret.Data["userData"] = []byte("#cloud-config\nhostname: " + storedMachine + "\n")
 	m.Class = shippedMachineClass(t, class)

@@ -18,7 +18,8 @@ import (
 func TestRefusalsNameFieldsOfTheProviderSpec(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute})
 	instancetype := &instancetypev1beta1.VirtualMachineInstancetype{ObjectMeta: metav1.ObjectMeta{Name: "lab"}}
 	instancetype.Spec.CPU.Guest = 1
 	instancetype.Spec.Memory.Guest = resource.MustParse("1Gi")

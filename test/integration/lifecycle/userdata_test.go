@@ -18,7 +18,8 @@ import (
 func TestUserDataArrivesUntouched(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute})
 
 	var zipped bytes.Buffer
 

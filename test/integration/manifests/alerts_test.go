@@ -43,7 +43,8 @@ func TestAlerts(t *testing.T) {
 	shipped, err := manifests.Manifests.ReadFile("monitoring/rules/prometheusrule.yaml")
 	require.NoError(t, err)
 
-	fire, silent := map[string]bool{}, map[string]bool{}
+	fire := map[string]bool{}
+	silent := map[string]bool{}
 
 	for i, descriptions := range firing(t, shipped, file) {
 		c := cases[i]
@@ -75,7 +76,8 @@ func firing(t *testing.T, objects []byte, file string) [][]string {
 	var complaint bytes.Buffer
 
 	command := exec.CommandContext(t.Context(), harness.Lab().Binaries.PromQL, file)
-	command.Stdin, command.Stderr = bytes.NewReader(objects), &complaint
+	command.Stdin = bytes.NewReader(objects)
+	command.Stderr = &complaint
 	out, err := command.Output()
 	require.NoError(t, err, complaint.String())
 

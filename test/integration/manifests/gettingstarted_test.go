@@ -111,7 +111,8 @@ func (r *reader) do(t *testing.T, commands string) {
 	t.Helper()
 
 	shell := exec.CommandContext(context.WithoutCancel(t.Context()), "bash", "-euo", "pipefail", "-xc", r.names.Replace(commands))
-	shell.Dir, shell.Env = r.folder, r.env
+	shell.Dir = r.folder
+	shell.Env = r.env
 	out, err := shell.CombinedOutput()
 	t.Logf("%s", out)
 	require.NoError(t, err, commands)

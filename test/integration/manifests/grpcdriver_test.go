@@ -32,7 +32,8 @@ func TestShippedGRPCDriver(t *testing.T) {
 	const server, client = "mcm-kubevirt", "machine-controller"
 
 	authority := certificates.NewAuthority(t)
-	tls, kubeconfigs := filepath.Join(folder, "tls"), filepath.Join(folder, "kubeconfigs")
+	tls := filepath.Join(folder, "tls")
+	kubeconfigs := filepath.Join(folder, "kubeconfigs")
 	require.NoError(t, os.Mkdir(tls, 0o700))
 	require.NoError(t, os.Mkdir(kubeconfigs, 0o700))
 	authority.Issue(t, tls, certificates.Server(server))
@@ -63,7 +64,8 @@ func applyGRPCDriver(t *testing.T, s *harness.Shoot) *appsv1.Deployment {
 
 	const overlay = "grpc-driver"
 
-	folder, namespace := t.TempDir(), s.ProviderNamespace+"-grpc"
+	folder := t.TempDir()
+	namespace := s.ProviderNamespace + "-grpc"
 	kustomization := filepath.Join(folder, overlay, "kustomization.yaml")
 	require.NoError(t, os.CopyFS(folder, manifests.Manifests))
 

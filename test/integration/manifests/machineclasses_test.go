@@ -17,7 +17,8 @@ import (
 func TestShippedMachineClasses(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute})
 
 	for _, name := range []string{"minimal", "complete", "production"} {
 		class, userData := applyMachineClass(t, s, "machineclass/"+name+".yaml")

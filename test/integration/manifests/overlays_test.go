@@ -114,7 +114,8 @@ func TestOverlaysAreAccepted(t *testing.T) {
 	}
 
 	// Parts of other overlays.
-	judged["base"], judged["gardener-sidecar"] = true, true
+	judged["base"] = true
+	judged["gardener-sidecar"] = true
 
 	require.NoError(t, fs.WalkDir(manifests.Manifests, ".", func(path string, _ fs.DirEntry, err error) error {
 		// The lab has no prometheus-operator. Separate tests validate its manifests.
@@ -131,7 +132,8 @@ func TestOverlaysAreAccepted(t *testing.T) {
 func TestShippedProviderNamespace(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute})
 	files := unpack(t, s)
 	files.kubectl(t, harness.Lab().Provider, "apply", "--server-side", "--force-conflicts", "--validate=strict", "-k", files.path("provider-namespace"))
 	requireOwnFlow(t, s, files)
@@ -215,11 +217,14 @@ func TestWithoutGoldenImages(t *testing.T) {
 		return role.Rules
 	}
 
-	with, without := roleOf("provider-namespace"), roleOf("provider-namespace-without-golden-images")
+	with := roleOf("provider-namespace")
+	without := roleOf("provider-namespace-without-golden-images")
 	require.Len(t, without, len(with)-1)
 	require.Subset(t, with, without)
 	require.NotContains(t, without, rbacv1.PolicyRule{
-		APIGroups: []string{"cdi.kubevirt.io"}, Resources: []string{"datavolumes"}, Verbs: []string{"create", "delete"},
+		APIGroups: []string{"cdi.kubevirt.io"},
+		Resources: []string{"datavolumes"},
+		Verbs:     []string{"create", "delete"},
 	})
 
 	s.ExpectDenials("the driver may not make golden images")

@@ -72,7 +72,8 @@ func TestShippedStandaloneWithSeparateTarget(t *testing.T) {
 	kubeconfig, err := os.ReadFile(s.MCMKubeconfig)
 	require.NoError(t, err)
 	_, err = s.Target.CoreV1().Secrets(s.Namespace).Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "target-kubeconfig"}, Data: map[string][]byte{"kubeconfig": kubeconfig},
+		ObjectMeta: metav1.ObjectMeta{Name: "target-kubeconfig"},
+		Data:       map[string][]byte{"kubeconfig": kubeconfig},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 
@@ -158,7 +159,8 @@ func shippedArgs(t *testing.T, s *harness.Shoot, container *corev1.Container, ku
 
 			value = kubeconfig
 		case "--target-kubeconfig":
-			folder, file := container.VolumeMounts[0].MountPath, "kubeconfig"
+			folder := container.VolumeMounts[0].MountPath
+			file := "kubeconfig"
 			require.Equal(t, folder+"/"+file, value)
 
 			value = kubeconfig
@@ -246,7 +248,9 @@ func attachVolume(t *testing.T, s *harness.Shoot, machine string) {
 	_, err := s.Target.StorageV1().VolumeAttachments().Create(t.Context(), &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: machine},
 		Spec: storagev1.VolumeAttachmentSpec{
-			Attacher: "csi.kubevirt.io", NodeName: machine, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("volume")},
+			Attacher: "csi.kubevirt.io",
+			NodeName: machine,
+			Source:   storagev1.VolumeAttachmentSource{PersistentVolumeName: new("volume")},
 		},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)

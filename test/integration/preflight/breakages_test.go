@@ -64,7 +64,8 @@ func inTemplate(spec, instance string) string {
 func brokenCredentials() map[string]breakage {
 	return map[string]breakage{
 		"Unreachable": {
-			reason: "no server listens at the address", want: []checks.Result{bad("credentials", checks.Error, "Secret", "server https://127.0.0.1:1", "curl")},
+			reason: "no server listens at the address",
+			want:   []checks.Result{bad("credentials", checks.Error, "Secret", "server https://127.0.0.1:1", "curl")},
 			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
 
@@ -79,18 +80,21 @@ func brokenCredentials() map[string]breakage {
 			},
 		},
 		"Expired": {
-			reason: "the token has expired", want: []checks.Result{
+			reason: "the token has expired",
+			want: []checks.Result{
 				bad("credentials", checks.Error, "Secret", "Unauthorized", "create token"),
 				bad("credentials-expiry", checks.Error, "token in Secret", "expired", "create token"),
 			},
 			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
 
-				f.driver, f.admin = withClaims(t, f.driver, -time.Hour), nil
+				f.driver = withClaims(t, f.driver, -time.Hour)
+				f.admin = nil
 			},
 		},
 		"ExpiresSoon": {
-			reason: "the token expires soon", want: []checks.Result{
+			reason: "the token expires soon",
+			want: []checks.Result{
 				bad("credentials-expiry", checks.Warning, "token in Secret", "expires in 59m", "put new credentials"),
 			},
 			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
@@ -179,11 +183,14 @@ func brokenPermissions() map[string]breakage {
 
 	return map[string]breakage{
 		"MissingPermission": {
-			reason: "a permission that every driver needs", own: true, breaks: withoutPermission("virtualmachines", "delete"),
-			want: []checks.Result{bad("permission", checks.Error, subject, "missing: "+vms+" (delete); machines cannot be", grant)},
+			reason: "a permission that every driver needs",
+			own:    true,
+			breaks: withoutPermission("virtualmachines", "delete"),
+			want:   []checks.Result{bad("permission", checks.Error, subject, "missing: "+vms+" (delete); machines cannot be", grant)},
 		},
 		"MissingOptionalPermission": {
-			reason: "a permission that these classes do not need", own: true,
+			reason: "a permission that these classes do not need",
+			own:    true,
 			breaks: func(t *testing.T, s *harness.Shoot, f *flight) {
 				t.Helper()
 
@@ -193,18 +200,23 @@ func brokenPermissions() map[string]breakage {
 			want: []checks.Result{bad("permission", checks.Warning, subject, "missing: "+volumes+" (create)", "disablePreAllocatedDataVolumes")},
 		},
 		"MissingGoldenImagePermission": {
-			reason: "the same permission, and a class that needs it", own: true, breaks: withoutPermission("datavolumes", "create"),
+			reason: "the same permission, and a class that needs it",
+			own:    true,
+			breaks: withoutPermission("datavolumes", "create"),
 			want: []checks.Result{
 				bad("permission", checks.Error, subject, "missing: "+volumes+" (create)", "disablePreAllocatedDataVolumes"),
 				bad("dry-run", checks.Error, "the golden image", "permission denied", "permission"),
 			},
 		},
 		"MissingDiagnosisPermission": {
-			reason: "a permission without which the diagnosis is less exact", own: true, breaks: withoutPermission("pods", "list"),
-			want: []checks.Result{bad("permission", checks.Warning, subject, "missing: pods (list)", grant)},
+			reason: "a permission without which the diagnosis is less exact",
+			own:    true,
+			breaks: withoutPermission("pods", "list"),
+			want:   []checks.Result{bad("permission", checks.Warning, subject, "missing: pods (list)", grant)},
 		},
 		"MissingEvacuationPermission": {
-			reason: "permissions for a flag", breaks: func(_ *testing.T, _ *harness.Shoot, f *flight) { f.args = []string{"--evacuation"} },
+			reason: "permissions for a flag",
+			breaks: func(_ *testing.T, _ *harness.Shoot, f *flight) { f.args = []string{"--evacuation"} },
 			want: []checks.Result{
 				bad("permission", checks.Error, subject, "virtualmachineinstances.kubevirt.io (list), virtualmachineinstancemigrations.kubevirt.io (list, watch, create, delete)",
 					"kubectl apply -k kubernetes/evacuation/provider-namespace; or run the machine controller without --evacuation"),
@@ -232,8 +244,9 @@ func makeUnboundImage(t *testing.T, s *harness.Shoot) {
 	_, err := s.Kube.CoreV1().PersistentVolumeClaims(s.ProviderNamespace).Create(t.Context(), &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: "image"},
 		Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: ptr.To("wait"),
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			StorageClassName: ptr.To("wait"),
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 		},
 	}, createOptions)
 	require.NoError(t, err)
@@ -242,7 +255,8 @@ func makeUnboundImage(t *testing.T, s *harness.Shoot) {
 func brokenInstallations() map[string]breakage {
 	return map[string]breakage{
 		"KubeVirtNotReady": {
-			reason: "KubeVirt reports that it is not available", want: []checks.Result{bad("kubevirt", checks.Error, "KubeVirt", "Available is False: broken", "describe kubevirt kubevirt")},
+			reason: "KubeVirt reports that it is not available",
+			want:   []checks.Result{bad("kubevirt", checks.Error, "KubeVirt", "Available is False: broken", "describe kubevirt kubevirt")},
 			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
 				f.between(t, unanswered, func(resp *http.Response) {
@@ -275,22 +289,26 @@ func brokenInstallations() map[string]breakage {
 			},
 		},
 		"KubeVirtMissing": {
-			reason: "KubeVirt is not installed", want: []checks.Result{
+			reason: "KubeVirt is not installed",
+			want: []checks.Result{
 				bad("kubevirt", checks.Error, "KubeVirt", "is not installed", "install KubeVirt"),
 				bad("dry-run", checks.Error, "VirtualMachine", "precondition", "kubevirt"),
 			},
 			breaks: withoutGroup("kubevirt.io"),
 		},
 		"CDIMissing": {
-			reason: "CDI is not installed", want: []checks.Result{
+			reason: "CDI is not installed",
+			want: []checks.Result{
 				bad("cdi", checks.Error, "CDI", "is not installed", "install CDI"),
 				bad("dry-run", checks.Error, "the golden image", "precondition", "cdi"),
 			},
 			breaks: withoutGroup("cdi.kubevirt.io"),
 		},
 		"WebhookDown": {
-			reason: "the webhook of VirtualMachines is unavailable", own: true, breaks: withDeadWebhook,
-			want: []checks.Result{bad("webhook", checks.Error, "webhook virtualmachines.preflight.kubevirt.io", "does not respond", "virt-api")},
+			reason: "the webhook of VirtualMachines is unavailable",
+			own:    true,
+			breaks: withDeadWebhook,
+			want:   []checks.Result{bad("webhook", checks.Error, "webhook virtualmachines.preflight.kubevirt.io", "does not respond", "virt-api")},
 		},
 	}
 }
@@ -319,10 +337,12 @@ func withDeadWebhook(t *testing.T, s *harness.Shoot, _ *flight) {
 	_, err := webhooks.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: s.ProviderNamespace},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "virtualmachines.preflight.kubevirt.io", AdmissionReviewVersions: []string{"v1"},
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")},
-			SideEffects:  ptr.To(admissionregistrationv1.SideEffectClassNone), FailurePolicy: ptr.To(admissionregistrationv1.Fail),
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.ProviderNamespace}},
+			Name:                    "virtualmachines.preflight.kubevirt.io",
+			AdmissionReviewVersions: []string{"v1"},
+			ClientConfig:            admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")},
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+			FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
+			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.ProviderNamespace}},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"kubevirt.io"}, APIVersions: []string{"*"}, Resources: []string{"virtualmachines"}},

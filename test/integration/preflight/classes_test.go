@@ -24,34 +24,40 @@ import (
 func brokenStorage() map[string]breakage {
 	return map[string]breakage{
 		"StorageClassMissing": {
-			reason: "a storage class that does not exist", breaks: changes(map[string]string{"rootVolume.storage.storageClassName": "nosuch"}),
+			reason: "a storage class that does not exist",
+			breaks: changes(map[string]string{"rootVolume.storage.storageClassName": "nosuch"}),
 			want: []checks.Result{bad("storage-class", checks.Error, "StorageClass nosuch", "does not exist",
 				"set providerSpec.rootVolume.storage.storageClassName to one of")},
 		},
 		"StorageProfileWithoutAccessModes": {
-			reason: "storage that CDI does not know", breaks: onBareStorage,
+			reason: "storage that CDI does not know",
+			breaks: onBareStorage,
 			want: []checks.Result{
 				bad("storage-profile", checks.Error, "StorageProfile bare-", "has no access modes", "kubectl patch storageprofile bare-"),
 				bad("clone-strategy", checks.Warning, "StorageProfile bare-", "copied through pods", "kubectl patch storageprofile bare-"),
 			},
 		},
 		"SlowClones": {
-			reason: "storage that cannot clone", breaks: changes(map[string]string{"rootVolume.storage.storageClassName": "copy"}),
-			want: []checks.Result{bad("clone-strategy", checks.Warning, "StorageProfile copy, for rootVolume", "copied through pods", "kubectl patch storageprofile copy")},
+			reason: "storage that cannot clone",
+			breaks: changes(map[string]string{"rootVolume.storage.storageClassName": "copy"}),
+			want:   []checks.Result{bad("clone-strategy", checks.Warning, "StorageProfile copy, for rootVolume", "copied through pods", "kubectl patch storageprofile copy")},
 		},
 		"ClaimMissing": {
-			reason: "the source claim of a clone does not exist", breaks: changes(map[string]string{"rootVolume.source": "{pvc: {name: nosuch, namespace: PROVIDER}}"}),
-			want: []checks.Result{bad("source", checks.Error, "PersistentVolumeClaim PROVIDER/nosuch", "does not exist", "change providerSpec.rootVolume.source.pvc.name")},
+			reason: "the source claim of a clone does not exist",
+			breaks: changes(map[string]string{"rootVolume.source": "{pvc: {name: nosuch, namespace: PROVIDER}}"}),
+			want:   []checks.Result{bad("source", checks.Error, "PersistentVolumeClaim PROVIDER/nosuch", "does not exist", "change providerSpec.rootVolume.source.pvc.name")},
 		},
 		"DataSourceMissing": {
-			reason: "the DataSource of a clone does not exist", breaks: changes(map[string]string{
+			reason: "the DataSource of a clone does not exist",
+			breaks: changes(map[string]string{
 				"rootVolume.source": "", "rootVolume.sourceRef": "{kind: DataSource, name: nosuch, namespace: PROVIDER}",
 			}),
 			want: []checks.Result{bad("source", checks.Error, "DataSource PROVIDER/nosuch", "does not exist", "change providerSpec.rootVolume.sourceRef.name")},
 		},
 		"ImportSecretMissing": {
-			reason: "the Secret for a registry does not exist", breaks: changes(map[string]string{"rootVolume.source.registry.secretRef": "nosuch"}),
-			want: []checks.Result{bad("source", checks.Error, "Secret PROVIDER/nosuch", "does not exist", "change providerSpec.rootVolume.source.registry.secretRef")},
+			reason: "the Secret for a registry does not exist",
+			breaks: changes(map[string]string{"rootVolume.source.registry.secretRef": "nosuch"}),
+			want:   []checks.Result{bad("source", checks.Error, "Secret PROVIDER/nosuch", "does not exist", "change providerSpec.rootVolume.source.registry.secretRef")},
 		},
 	}
 }
@@ -62,13 +68,15 @@ func onBareStorage(t *testing.T, s *harness.Shoot, f *flight) {
 
 	name := "bare-" + s.ProviderNamespace
 	_, err := s.Kube.StorageV1().StorageClasses().Create(t.Context(), &storagev1.StorageClass{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "example.com/unknown",
+		ObjectMeta:  metav1.ObjectMeta{Name: name},
+		Provisioner: "example.com/unknown",
 	}, createOptions)
 	require.NoError(t, err)
 
 	awaitProfile(t, s, name)
 
-	f.spec["rootVolume.storage.storageClassName"], f.spec["rootVolume.storage.accessModes"] = name, ""
+	f.spec["rootVolume.storage.storageClassName"] = name
+	f.spec["rootVolume.storage.accessModes"] = ""
 }
 
 // withoutInjector are the results about a network whose resource no webhook requests. Since 1.9,
@@ -90,13 +98,15 @@ func brokenReferences(t *testing.T) map[string]breakage {
 
 	return map[string]breakage{
 		"MultusMissing": {
-			reason: "the API has no Multus networks", breaks: changes(map[string]string{"networks": "[{name: nosuch}]"}),
+			reason: "the API has no Multus networks",
+			breaks: changes(map[string]string{"networks": "[{name: nosuch}]"}),
 			want: []checks.Result{bad("network", checks.Error, "NetworkAttachmentDefinition PROVIDER/nosuch", "has no resource network-attachment-definitions.k8s.cni.cncf.io",
 				"remove providerSpec.networks[0].name")},
 		},
 		"SRIOVWithoutInjector": {
-			reason: "no webhook requests the devices of a network", breaks: changes(map[string]string{"networks": "[{pod: {}}, {name: nosuch, sriov: {}}]"}),
-			want: slices.Concat(withCard, withoutInjector.Get(t)),
+			reason: "no webhook requests the devices of a network",
+			breaks: changes(map[string]string{"networks": "[{pod: {}}, {name: nosuch, sriov: {}}]"}),
+			want:   slices.Concat(withCard, withoutInjector.Get(t)),
 		},
 		"BridgeWithoutInjector": {
 			reason: "no webhook requests the resource that the definition of a bridge network names",
@@ -169,7 +179,8 @@ func brokenReferences(t *testing.T) map[string]breakage {
 				"Namespace tenants does not exist", "correct the namespace beside providerSpec.networks[0].name")},
 		},
 		"InstancetypeMissing": {
-			reason: "an instancetype that does not exist", breaks: changes(map[string]string{
+			reason: "an instancetype that does not exist",
+			breaks: changes(map[string]string{
 				"cpu": "", "memory": "", "virtualMachineTemplate": inTemplate("instancetype: {name: nosuch},", ""),
 			}),
 			want: []checks.Result{
@@ -178,11 +189,13 @@ func brokenReferences(t *testing.T) map[string]breakage {
 			},
 		},
 		"PriorityClassMissing": {
-			reason: "CDI's pods cannot be created without it", breaks: changes(map[string]string{"rootVolume.priorityClassName": "nosuch"}),
-			want: []checks.Result{bad("source", checks.Error, "PriorityClass nosuch", "does not exist", "change providerSpec.rootVolume.priorityClassName")},
+			reason: "CDI's pods cannot be created without it",
+			breaks: changes(map[string]string{"rootVolume.priorityClassName": "nosuch"}),
+			want:   []checks.Result{bad("source", checks.Error, "PriorityClass nosuch", "does not exist", "change providerSpec.rootVolume.priorityClassName")},
 		},
 		"PreferenceMissing": {
-			reason: "a preference that does not exist", breaks: changes(map[string]string{
+			reason: "a preference that does not exist",
+			breaks: changes(map[string]string{
 				"virtualMachineTemplate": inTemplate("preference: {name: nosuch, kind: VirtualMachinePreference},", ""),
 			}),
 			want: []checks.Result{bad("preference", checks.Error, "virtualmachinepreferences.instancetype.kubevirt.io PROVIDER/nosuch", "does not exist",
@@ -194,23 +207,29 @@ func brokenReferences(t *testing.T) map[string]breakage {
 func brokenRoom() map[string]breakage {
 	return map[string]breakage{
 		"ZoneWithoutNodes": {
-			reason: "a zone that does not exist", breaks: changes(map[string]string{"zone": "zone-z"}),
-			want: []checks.Result{bad("zone", checks.Error, "region local, zone zone-z", "has no nodes", "local/zone-idle")},
+			reason: "a zone that does not exist",
+			breaks: changes(map[string]string{"zone": "zone-z"}),
+			want:   []checks.Result{bad("zone", checks.Error, "region local, zone zone-z", "has no nodes", "local/zone-idle")},
 		},
 		"ZoneOfOthers": {
-			reason: "nodes with a taint that the machines do not tolerate", breaks: changes(map[string]string{"virtualMachineTemplate": ""}),
-			want: []checks.Result{bad("zone", checks.Error, "zone zone-idle", "provider-idle has the taint "+suite.IdleTaint, "tolerations")},
+			reason: "nodes with a taint that the machines do not tolerate",
+			breaks: changes(map[string]string{"virtualMachineTemplate": ""}),
+			want:   []checks.Result{bad("zone", checks.Error, "zone zone-idle", "provider-idle has the taint "+suite.IdleTaint, "tolerations")},
 		},
 		"ZoneWithoutVirtualization": {
-			reason: "nodes without hardware virtualization", breaks: changes(map[string]string{"zone": suite.EmulatedZone}),
-			want: []checks.Result{bad("zone", checks.Error, "zone "+suite.EmulatedZone, "has no hardware virtualization", "kubectl describe nodes")},
+			reason: "nodes without hardware virtualization",
+			breaks: changes(map[string]string{"zone": suite.EmulatedZone}),
+			want:   []checks.Result{bad("zone", checks.Error, "zone "+suite.EmulatedZone, "has no hardware virtualization", "kubectl describe nodes")},
 		},
 		"NoCPUManager": {
-			reason: "nodes without the static CPU manager", breaks: changes(map[string]string{"cpu.dedicatedCpuPlacement": "true"}),
-			want: []checks.Result{bad("zone", checks.Error, "zone zone-idle", "lacks the label cpumanager=true", "kubectl describe nodes")},
+			reason: "nodes without the static CPU manager",
+			breaks: changes(map[string]string{"cpu.dedicatedCpuPlacement": "true"}),
+			want:   []checks.Result{bad("zone", checks.Error, "zone zone-idle", "lacks the label cpumanager=true", "kubectl describe nodes")},
 		},
 		"QuotaTooSmall": {
-			reason: "a quota for less than one machine", own: true, breaks: withQuota(corev1.ResourceRequestsStorage, "30Gi"),
+			reason: "a quota for less than one machine",
+			own:    true,
+			breaks: withQuota(corev1.ResourceRequestsStorage, "30Gi"),
 			want: []checks.Result{bad("quota", checks.Warning, "ResourceQuotas of Namespace PROVIDER", "requests.storage",
 				"kubectl --namespace PROVIDER describe resourcequotas")},
 		},
@@ -233,13 +252,15 @@ func brokenObjects() map[string]breakage {
 
 	return map[string]breakage{
 		"UnknownField": {
-			reason: "a field that no CDI of the lab knows", breaks: changes(map[string]string{
+			reason: "a field that no CDI of the lab knows",
+			breaks: changes(map[string]string{
 				"rootVolume.source": `{http: {url: "https://images.example.com/worker.qcow2", insecureSkipVerify: true}}`,
 			}),
 			want: []checks.Result{bad("dry-run", checks.Error, "DataVolume", "rootVolume.source.http.insecureSkipVerify", "change the fields")},
 		},
 		"Refused": {
-			reason: "a spec that KubeVirt's own webhook refuses", breaks: changes(map[string]string{
+			reason: "a spec that KubeVirt's own webhook refuses",
+			breaks: changes(map[string]string{
 				"virtualMachineTemplate": inTemplate("", "domain: {firmware: {bootloader: {efi: {secureBoot: true}}}},"),
 			}),
 			want: []checks.Result{bad("dry-run", checks.Error, "VirtualMachine", "SecureBoot", "change the fields")},
@@ -249,7 +270,8 @@ func brokenObjects() map[string]breakage {
 			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
 
-				f.spec["devices"], f.spec["dnsPolicy"] = "{rng: {}}", "Default"
+				f.spec["devices"] = "{rng: {}}"
+				f.spec["dnsPolicy"] = "Default"
 				f.between(t, unanswered, dropFields)
 			},
 			want: []checks.Result{

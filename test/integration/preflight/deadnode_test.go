@@ -37,7 +37,10 @@ func onMortal(label, value string, f behaviour.Fault) string {
 // launcher pod has no live kubelet.
 func deadNodeFailure() harness.Failure {
 	return harness.Failure{
-		By: "dead node", Spec: onMortal(hostLabel, "yes", ""), Want: "NodeDown", Code: codes.Unavailable,
+		By:   "dead node",
+		Spec: onMortal(hostLabel, "yes", ""),
+		Want: "NodeDown",
+		Code: codes.Unavailable,
 		Spoil: func(t *testing.T, s *harness.Shoot, m *harness.Machine) {
 			t.Helper()
 			awaitInstance(t, s, m, "it waits for a node", waitsForNode)
@@ -56,7 +59,8 @@ func deadNodeFailure() harness.Failure {
 func TestNodeDiesUnderAMachine(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: harness.ShortGrace, Wait: 2 * time.Second, DeleteWait: 3 * time.Second})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: harness.ShortGrace, Wait: 2 * time.Second, DeleteWait: 3 * time.Second})
 	m := s.NewMachine("zone-a", harness.ImportedRoot)
 	m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw, onMortal(corev1.LabelHostname, suite.MortalNodeOfTheDeletion, behaviour.FaultImagePull))
 	_, err := m.Create(t.Context(), d)
@@ -150,7 +154,8 @@ func labelNode(ctx context.Context, t *testing.T, s *harness.Shoot, node string,
 func setTaint(t *testing.T, s *harness.Shoot, name string, taints ...corev1.Taint) {
 	t.Helper()
 
-	ctx, nodes := context.WithoutCancel(t.Context()), s.Kube.CoreV1().Nodes()
+	ctx := context.WithoutCancel(t.Context())
+	nodes := s.Kube.CoreV1().Nodes()
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		node, err := nodes.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {

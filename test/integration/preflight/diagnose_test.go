@@ -74,7 +74,8 @@ func answeredAtOnce(d harness.Diagnosis) bool {
 func TestDiagnose(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute})
 	s.PatchNamespace(t, map[string]any{"annotations": map[string]any{behaviour.ImportLatencyAnnotation: "10m"}})
 
 	m := s.NewMachine("zone-a", harness.ImportedRoot)
@@ -139,7 +140,8 @@ func TestDiagnose_GuestDoesNotRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+			s := harness.NewShoot(t)
+			d := harness.NewDriver(harness.Settings{Grace: time.Minute})
 			m := s.NewMachine("zone-a", harness.EphemeralRoot)
 			m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw, faulty(tc.fault))
 			s.RegisterMachine(t, m)

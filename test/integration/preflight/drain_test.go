@@ -22,7 +22,8 @@ const onOneNode = `{"networks":[{"pod":{},"masquerade":{}}],
 func TestDiagnoseDrainOfLastNode(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute})
 	m := s.NewMachine("zone-a", harness.EphemeralRoot)
 	m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw, onOneNode)
 	s.RegisterMachine(t, m)
@@ -32,7 +33,8 @@ func TestDiagnoseDrainOfLastNode(t *testing.T) {
 	awaitInstance(t, s, m, "it can be migrated", (*kubevirtv1.VirtualMachineInstance).IsMigratable)
 
 	_, err = s.KubeVirt.KubevirtV1().VirtualMachineInstanceMigrations(s.ProviderNamespace).Create(t.Context(), &kubevirtv1.VirtualMachineInstanceMigration{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "drain-"}, Spec: kubevirtv1.VirtualMachineInstanceMigrationSpec{VMIName: m.Name()},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "drain-"},
+		Spec:       kubevirtv1.VirtualMachineInstanceMigrationSpec{VMIName: m.Name()},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 

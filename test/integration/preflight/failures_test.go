@@ -49,7 +49,8 @@ func TestFailureTable(t *testing.T) {
 func run(t *testing.T, f *harness.Failure) string {
 	t.Helper()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: harness.ShortGrace, Wait: 2 * time.Second})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: harness.ShortGrace, Wait: 2 * time.Second})
 	m := newFailing(t, s, f)
 	began := time.Now()
 
@@ -77,7 +78,8 @@ func run(t *testing.T, f *harness.Failure) string {
 func newFailing(t *testing.T, s *harness.Shoot, f *harness.Failure) *harness.Machine {
 	t.Helper()
 
-	root, zone := f.Root, f.Zone
+	root := f.Root
+	zone := f.Zone
 	if root == "" {
 		root = harness.EphemeralRoot
 	}
@@ -127,7 +129,8 @@ func TestRequestsOfAWaitingMachine(t *testing.T) {
 			t.Parallel()
 
 			c := &harness.Counter{}
-			s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: minute / 2, Wait: minute / 4, Wrap: c.Wrap})
+			s := harness.NewShoot(t)
+			d := harness.NewDriver(harness.Settings{Grace: minute / 2, Wait: minute / 4, Wrap: c.Wrap})
 			m := prepare(t, s)
 			_, err := m.Create(t.Context(), d)
 			require.NoError(t, err)
@@ -168,7 +171,8 @@ func pass(t *testing.T, m *harness.Machine, d driver.Driver, times int, pause ti
 func TestRoleOfAnOlderRelease(t *testing.T) {
 	t.Parallel()
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: harness.ShortGrace, Wait: 2 * time.Second})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: harness.ShortGrace, Wait: 2 * time.Second})
 
 	s.ExpectDenials("the driver has an older Role")
 

@@ -105,7 +105,8 @@ func TestPreflightOfALab(t *testing.T) {
 
 	// A class with all fields is also returned unchanged.
 	all := newFlight(t, s)
-	all.file, all.spec = "machineclass/complete.yaml", nil
+	all.file = "machineclass/complete.yaml"
+	all.spec = nil
 
 	for _, r := range all.run(t.Context(), t, s).results() {
 		require.NotEqual(t, checks.Error, r.Level, "%v", r)

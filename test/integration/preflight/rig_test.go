@@ -73,7 +73,9 @@ func newFlight(t *testing.T, s *harness.Shoot) *flight {
 	require.NoError(t, err)
 
 	return &flight{
-		file: "example/machineclasses.yaml", driver: driver, admin: admin,
+		file:   "example/machineclasses.yaml",
+		driver: driver,
+		admin:  admin,
 		spec: map[string]string{
 			"zone":                   suite.IdleZone,
 			"virtualMachineTemplate": `{spec: {template: {spec: {tolerations: [{key: ` + suite.IdleTaint + `, operator: Exists}]}}}}`,
@@ -134,7 +136,8 @@ func runPreflight(ctx context.Context, t *testing.T, args ...string) *outcome {
 	var stdout, stderr bytes.Buffer
 
 	command := exec.CommandContext(ctx, harness.RemoteDriver(), append(args, "--output=json")...)
-	command.Stdout, command.Stderr = &stdout, &stderr
+	command.Stdout = &stdout
+	command.Stderr = &stderr
 	ended := command.Run()
 
 	var exit *exec.ExitError
@@ -213,7 +216,8 @@ func edit(resp *http.Response, change func(object map[string]any)) {
 		panic(err)
 	}
 
-	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
+	resp.Body = io.NopCloser(bytes.NewReader(raw))
+	resp.ContentLength = int64(len(raw))
 	resp.Header.Set("Content-Length", strconv.Itoa(len(raw)))
 }
 

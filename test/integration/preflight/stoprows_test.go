@@ -18,12 +18,18 @@ import (
 func importerFailures() []harness.Failure {
 	return []harness.Failure{
 		{
-			By: "importer without its Secret", Heal: makeSecret("registry-creds"), Want: "SecretNotFound", Code: codes.FailedPrecondition,
+			By:   "importer without its Secret",
+			Heal: makeSecret("registry-creds"),
+			Want: "SecretNotFound",
+			Code: codes.FailedPrecondition,
 			Root: `{"source":{"registry":{"url":"docker://registry.example.com/worker:1","secretRef":"registry-creds"}},
 				"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}`,
 		},
 		{
-			By: "importer without the Secret of its headers", Heal: makeSecret("headers"), Want: "SecretNotFound", Code: codes.FailedPrecondition,
+			By:   "importer without the Secret of its headers",
+			Heal: makeSecret("headers"),
+			Want: "SecretNotFound",
+			Code: codes.FailedPrecondition,
 			Root: `{"source":{"http":{"url":"https://images.example.com/worker.qcow2","secretExtraHeaders":["headers"]}},
 				"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}`,
 		},
@@ -36,7 +42,10 @@ func stoppedFailure() harness.Failure {
 	var name string
 
 	return harness.Failure{
-		By: "virtctl stop", Root: harness.CloneRoot, Want: "MachineStopped", Code: codes.FailedPrecondition,
+		By:   "virtctl stop",
+		Root: harness.CloneRoot,
+		Want: "MachineStopped",
+		Code: codes.FailedPrecondition,
 		Provoke: func(t *testing.T, s *harness.Shoot) {
 			t.Helper()
 			s.ImportImage(t, "image")

@@ -40,9 +40,13 @@ func TestStolenBootstrapRights(t *testing.T) {
 		"bootstrap-token-account":   {kind: corev1.SecretTypeServiceAccountToken},
 		"another-name":              {kind: corev1.SecretTypeBootstrapToken},
 	} {
-		secret := &corev1.Secret{Type: tc.kind, ObjectMeta: metav1.ObjectMeta{
-			Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"},
-		}}
+		secret := &corev1.Secret{
+			Type: tc.kind,
+			ObjectMeta: metav1.ObjectMeta{
+				Name:        name,
+				Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"},
+			},
+		}
 
 		_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), secret, harness.DryRun)
 		if tc.allowed {

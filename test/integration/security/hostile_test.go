@@ -35,7 +35,8 @@ func TestTokenRotation(t *testing.T) {
 		})
 	}
 
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute, Wrap: watch})
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute, Wrap: watch})
 	m := s.NewMachine("zone-x", harness.EphemeralRoot)
 	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
@@ -85,7 +86,8 @@ func hostileKubeconfig(t *testing.T, answer http.HandlerFunc) []byte {
 		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u", Namespace: "machines"}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: suite.UserDataCanary}},
 		Clusters: map[string]*clientcmdapi.Cluster{"c": {
-			Server: server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			Server:                   server.URL,
+			CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 		}},
 	})
 	require.NoError(t, err)

@@ -155,7 +155,8 @@ func requireExpected(t *testing.T, s *harness.Shoot, name string, class *v1alpha
 	})
 	require.True(t, exemplary(class, node))
 
-	want, have := expected.Status.Capacity, node.Status.Capacity
+	want := expected.Status.Capacity
+	have := node.Status.Capacity
 	for name, quantity := range want {
 		require.GreaterOrEqual(t, have.Name(name, resource.DecimalSI).Cmp(quantity), 0, "%s: expected %s", name, quantity.String())
 	}

@@ -50,7 +50,8 @@ func metadataOf(t *testing.T, s *harness.Shoot, node *corev1.Node) (*kubevirtv1.
 	require.NoError(t, err, "cloud-controller-manager would treat the instance as gone, and delete the Node")
 
 	found := instanceMetadata{
-		providerID: "kubevirt://" + instance.Name, instanceType: instance.Annotations[kubevirtv1.InstancetypeAnnotation],
+		providerID:   "kubevirt://" + instance.Name,
+		instanceType: instance.Annotations[kubevirtv1.InstancetypeAnnotation],
 	}
 
 	for _, i := range instance.Status.Interfaces {
@@ -64,7 +65,8 @@ func metadataOf(t *testing.T, s *harness.Shoot, node *corev1.Node) (*kubevirtv1.
 	host, err := s.Kube.CoreV1().Nodes().Get(t.Context(), instance.Status.NodeName, metav1.GetOptions{})
 	require.NoError(t, err)
 
-	found.region, found.zone = host.Labels[corev1.LabelTopologyRegion], host.Labels[corev1.LabelTopologyZone]
+	found.region = host.Labels[corev1.LabelTopologyRegion]
+	found.zone = host.Labels[corev1.LabelTopologyZone]
 
 	return instance, found
 }

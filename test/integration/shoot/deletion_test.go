@@ -26,7 +26,8 @@ func deleteWorkers(t *testing.T, s *harness.Shoot) {
 	t.Helper()
 
 	machines := s.MCM.MachineV1alpha1()
-	all, one := metav1.ListOptions{}, metav1.DeleteOptions{}
+	all := metav1.ListOptions{}
+	one := metav1.DeleteOptions{}
 
 	require.NoError(t, machines.MachineDeployments(s.Namespace).DeleteCollection(t.Context(), one, all))
 	require.NoError(t, machines.MachineClasses(s.Namespace).DeleteCollection(t.Context(), one, all))
@@ -88,7 +89,8 @@ func TestGardenerDeletesTheShoot(t *testing.T) {
 	t.Run("OverGRPC", func(t *testing.T) {
 		t.Parallel()
 
-		s, endpoint := harness.NewShoot(t), "unix://"+harness.NewSocket(t)
+		s := harness.NewShoot(t)
+		endpoint := "unix://" + harness.NewSocket(t)
 		s.StartDriver(t, endpoint)
 		pod := s.StartControllers(t, "--driver-endpoint="+endpoint)
 		s.ApplyExample(t)

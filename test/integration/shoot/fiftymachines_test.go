@@ -26,7 +26,8 @@ func TestFiftyMachinesAtOnce(t *testing.T) {
 func fiftyMachinesAtOnce(t *testing.T, newDriver func(harness.Settings) driver.Driver) {
 	t.Helper()
 
-	s, d := harness.NewShoot(t), newDriver(harness.Settings{Grace: time.Minute, Wait: time.Second})
+	s := harness.NewShoot(t)
+	d := newDriver(harness.Settings{Grace: time.Minute, Wait: time.Second})
 
 	const many = 50
 
@@ -83,7 +84,9 @@ func fiftyMachinesAtOnce(t *testing.T, newDriver func(harness.Settings) driver.D
 
 // unchanged fails if a call modifies its request.
 func unchanged(m *harness.Machine, call func() error) error {
-	machineBefore, classBefore, secretBefore := m.Machine.DeepCopy(), m.Class.DeepCopy(), m.Secret.DeepCopy()
+	machineBefore := m.Machine.DeepCopy()
+	classBefore := m.Class.DeepCopy()
+	secretBefore := m.Secret.DeepCopy()
 
 	if err := call(); err != nil {
 		return err

@@ -162,7 +162,8 @@ func (l *shootLife) wakeUp(t *testing.T) {
 	l.Scale(t, l.pool("inplace"), 2)
 	l.AwaitRunning(t, 3)
 	require.Equal(t, l.images, l.AwaitOneImage(t), "the image must not be imported again")
-	l.awake, l.deletions = identities(t, l.Shoot), l.line.Asked("delete virtualmachines")
+	l.awake = identities(t, l.Shoot)
+	l.deletions = l.line.Asked("delete virtualmachines")
 }
 
 // outliveProvider makes the provider cluster unavailable for longer than
@@ -175,7 +176,8 @@ func (l *shootLife) outliveProvider(t *testing.T) {
 
 	now := identities(t, l.Shoot)
 	require.Subset(t, now, l.awake, "no running worker may be replaced")
-	l.awake, l.deletions = now, l.line.Asked("delete virtualmachines")
+	l.awake = now
+	l.deletions = l.line.Asked("delete virtualmachines")
 }
 
 // requireAwake requires that all machines of the wake-up exist and that none was asked to be

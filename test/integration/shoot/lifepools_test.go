@@ -40,7 +40,8 @@ func giveUpAfter(t *testing.T, s *harness.Shoot, pool string, timeout *metav1.Du
 
 // inPlace makes machine-controller-manager update the nodes of a pool in place.
 func inPlace(d *v1alpha1.MachineDeploymentSpec) {
-	none, one := intstr.FromInt32(0), intstr.FromInt32(1)
+	none := intstr.FromInt32(0)
+	one := intstr.FromInt32(1)
 	d.Strategy = v1alpha1.MachineDeploymentStrategy{
 		Type: v1alpha1.InPlaceUpdateMachineDeploymentStrategyType,
 		InPlaceUpdate: &v1alpha1.InPlaceUpdateMachineDeployment{
@@ -264,7 +265,11 @@ func setKernelDeadlock(t *testing.T, s *harness.Shoot, node string, is corev1.Co
 	t.Helper()
 
 	patch := harness.MarshalPatch(t, map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{{
-		Type: "KernelDeadlock", Status: is, Reason: "Test", LastTransitionTime: metav1.Now(), LastHeartbeatTime: metav1.Now(),
+		Type:               "KernelDeadlock",
+		Status:             is,
+		Reason:             "Test",
+		LastTransitionTime: metav1.Now(),
+		LastHeartbeatTime:  metav1.Now(),
 	}}}})
 	_, err := s.Target.CoreV1().Nodes().Patch(t.Context(), node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	require.NoError(t, err)

@@ -21,7 +21,8 @@ func (l *shootLife) newSeed(t *testing.T) *harness.Shoot {
 	t.Helper()
 
 	seed := harness.NewShoot(t)
-	seed.ProviderNamespace, seed.ProviderKubeconfig = l.ProviderNamespace, l.ProviderKubeconfig
+	seed.ProviderNamespace = l.ProviderNamespace
+	seed.ProviderKubeconfig = l.ProviderKubeconfig
 	l.states.Observe(t, seed)
 
 	return seed
@@ -58,7 +59,8 @@ func (l *shootLife) migrateTo(t *testing.T, seed *harness.Shoot) {
 func (l *shootLife) restoreTo(t *testing.T, seed *harness.Shoot) {
 	t.Helper()
 
-	from, to := l.MCM.MachineV1alpha1(), seed.MCM.MachineV1alpha1()
+	from := l.MCM.MachineV1alpha1()
+	to := seed.MCM.MachineV1alpha1()
 	all := metav1.ListOptions{}
 
 	classes, err := from.MachineClasses(l.Namespace).List(t.Context(), all)
@@ -66,7 +68,8 @@ func (l *shootLife) restoreTo(t *testing.T, seed *harness.Shoot) {
 
 	for _, class := range classes.Items {
 		class.ObjectMeta = restored(class.ObjectMeta)
-		class.CredentialsSecretRef.Namespace, class.SecretRef.Namespace = seed.Namespace, seed.Namespace
+		class.CredentialsSecretRef.Namespace = seed.Namespace
+		class.SecretRef.Namespace = seed.Namespace
 		_, err := to.MachineClasses(seed.Namespace).Create(t.Context(), &class, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}

@@ -75,7 +75,9 @@ func TestProviderAwayForHalfAnHour(t *testing.T) {
 	s := harness.NewShoot(t)
 	d := harness.NewDriver(harness.Settings{Grace: time.Minute, Clock: clock, Wrap: cut, Wait: 50 * time.Millisecond, Retry: time.Millisecond})
 	healthy := harness.NewDriver(harness.PatientSettings) // d retries for only a millisecond.
-	running, wanted, orphan := s.NewMachine("zone-a", harness.EphemeralRoot), s.NewMachine("zone-x", harness.EphemeralRoot), s.NewMachine("zone-x", harness.EphemeralRoot)
+	running := s.NewMachine("zone-a", harness.EphemeralRoot)
+	wanted := s.NewMachine("zone-x", harness.EphemeralRoot)
+	orphan := s.NewMachine("zone-x", harness.EphemeralRoot)
 
 	for _, m := range []*harness.Machine{running, orphan} {
 		_, err := m.Create(t.Context(), healthy)

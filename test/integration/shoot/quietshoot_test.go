@@ -33,7 +33,8 @@ func newQuietShoot(t *testing.T, beside *harness.Shoot) *quietShoot {
 	t.Helper()
 
 	q := &quietShoot{Shoot: harness.NewShoot(t), states: &harness.MachineStates{}}
-	q.ProviderNamespace, q.ProviderKubeconfig = beside.ProviderNamespace, beside.ProviderKubeconfig
+	q.ProviderNamespace = beside.ProviderNamespace
+	q.ProviderKubeconfig = beside.ProviderKubeconfig
 	q.ApplyCredentials(t)
 	q.RunControllers(t, lifeArgs()...)
 	q.states.Observe(t, q.Shoot)

@@ -59,7 +59,8 @@ func TestSoakSlowClones(t *testing.T) {
 		machines = append(machines, all.Items[i].CreationTimestamp.Time)
 	}
 
-	first, last := slices.MinFunc(machines, time.Time.Compare), slices.MaxFunc(vms, time.Time.Compare)
+	first := slices.MinFunc(machines, time.Time.Compare)
+	last := slices.MaxFunc(vms, time.Time.Compare)
 	t.Logf("the last of 200 VirtualMachines was created %s after the first Machine", last.Sub(first))
 
 	running := s.AwaitRunningWithin(t, 20*time.Minute, 200)

@@ -31,9 +31,12 @@ func TestHashModule(t *testing.T) {
 		"own main":   {reason: "so is a changed main package of ours", module: module("a", "b2")},
 		"shifted":    {reason: "the border between files counts", module: module("ab", "")},
 		"file added": {reason: "every file counts", module: fstest.MapFS{"go.mod": {Data: []byte("a")}}},
-		"file renamed": {reason: "names count", module: fstest.MapFS{
-			"go.mod": {Data: []byte("a")}, "cmd/y/main.go": {Data: []byte("b")},
-		}},
+		"file renamed": {
+			reason: "names count",
+			module: fstest.MapFS{
+				"go.mod": {Data: []byte("a")}, "cmd/y/main.go": {Data: []byte("b")},
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,9 +64,16 @@ func TestBuild(t *testing.T) {
 	target := filepath.Join(cache, "set-1")
 	failure := errors.New("no compiler")
 	good := step{number: 1, name: "good", target: target, outputs: []string{"a", "b"}, produce: produceFiles("a", "b")}
-	half := step{number: 2, name: "half", target: target, estimate: time.Minute, outputs: []string{"c", "d"}, produce: func(ctx context.Context, s step, into string) error {
-		return errors.Join(produceFiles("c")(ctx, s, into), failure)
-	}}
+	half := step{
+		number:   2,
+		name:     "half",
+		target:   target,
+		estimate: time.Minute,
+		outputs:  []string{"c", "d"},
+		produce: func(ctx context.Context, s step, into string) error {
+			return errors.Join(produceFiles("c")(ctx, s, into), failure)
+		},
+	}
 	var progress bytes.Buffer
 	err := build(t.Context(), cache, []step{good, half}, &progress)
 	require.ErrorIs(t, err, failure)
@@ -81,10 +91,13 @@ func TestBuild(t *testing.T) {
 
 func TestLine(t *testing.T) {
 	t.Parallel()
-	r := reporter{total: 9, todo: []step{
-		{number: 3, name: "kube-apiserver", estimate: 5 * time.Minute},
-		{number: 4, name: "KubeVirt", estimate: 11 * time.Minute},
-	}}
+	r := reporter{
+		total: 9,
+		todo: []step{
+			{number: 3, name: "kube-apiserver", estimate: 5 * time.Minute},
+			{number: 4, name: "KubeVirt", estimate: 11 * time.Minute},
+		},
+	}
 	require.Equal(t, "step 3/9 kube-apiserver, 2:10, about 14 min left", r.line(0, 130*time.Second))
 	require.Equal(t, "step 3/9 kube-apiserver, 5:10, longer than expected, then about 11 min", r.line(0, 310*time.Second))
 	require.Equal(t, "step 4/9 KubeVirt, 20:00, longer than expected", r.line(1, 20*time.Minute))
@@ -284,7 +297,9 @@ func TestEveryVersionIsTested(t *testing.T) {
 // TestInterruptedStepLeavesNothing interrupts the go command while it
 // compiles the standard library.
 func TestInterruptedStepLeavesNothing(t *testing.T) { //nolint:paralleltest // sets environment variables
-	module, target, temporary := t.TempDir(), t.TempDir(), t.TempDir()
+	module := t.TempDir()
+	target := t.TempDir()
+	temporary := t.TempDir()
 	t.Setenv("GOCACHE", t.TempDir()) // forces a compilation
 	t.Setenv("TMPDIR", temporary)
 	require.NoError(t, os.WriteFile(filepath.Join(module, "go.mod"), []byte("module x\n"), 0o600))

@@ -18,7 +18,8 @@ import (
 // TestBuild_LeavesNothingWhenInterrupted interrupts the go command while its compilers, which would never end, compile
 // the standard library.
 func TestBuild_LeavesNothingWhenInterrupted(t *testing.T) { //nolint:paralleltest // sets environment variables
-	root, temporary := t.TempDir(), t.TempDir()
+	root := t.TempDir()
+	temporary := t.TempDir()
 	work := filepath.Join(root, "bin", ".go-build-*")
 	t.Setenv("GOCACHE", t.TempDir()) // forces a compilation
 	t.Setenv("TMPDIR", temporary)

@@ -23,9 +23,14 @@ func TestStore(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.load()
 	require.ErrorIs(t, err, errNotRunning, "it has not written its state yet")
-	require.NoError(t, s.save(&state{Name: "x", PID: os.Getpid(), StartedAt: time.Unix(0, 0).UTC(), Processes: []processState{
-		{Name: "me", PID: os.Getpid()}, {Name: "gone", PID: 1 << 30, Running: true},
-	}}))
+	require.NoError(t, s.save(&state{
+		Name:      "x",
+		PID:       os.Getpid(),
+		StartedAt: time.Unix(0, 0).UTC(),
+		Processes: []processState{
+			{Name: "me", PID: os.Getpid()}, {Name: "gone", PID: 1 << 30, Running: true},
+		},
+	}))
 	st, err := s.load()
 	require.NoError(t, err)
 	require.Equal(t, os.Getpid(), st.PID)
@@ -76,7 +81,8 @@ func TestCommandRefuses(t *testing.T) {
 		"two realities":   {reason: "guests of simulated nodes are others", args: []string{"up", "--nodes=real", "--guests=real"}, want: "cannot be combined"},
 		"no such sidecar": {
 			reason: "it is reported before any process is started",
-			args:   []string{"run", "--shoot=s", "--sidecar=" + filepath.Join("does", "not", "exist")}, want: "no such file",
+			args:   []string{"run", "--shoot=s", "--sidecar=" + filepath.Join("does", "not", "exist")},
+			want:   "no such file",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -26,12 +26,16 @@ echo "` + name + ` $(sed -n 's/^ *namespace: //p' "$KUBECONFIG") $# $2"
 	}
 	kubeconfig := filepath.Join(dir, "admin")
 	require.NoError(t, clientcmd.WriteToFile(clientcmdapi.Config{
-		CurrentContext: "c", Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c"}},
+		CurrentContext: "c",
+		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c"}},
 	}, kubeconfig))
 	s := store{folder: dir, name: "x"}
 	st := &state{
-		Name: "x", ControlKubeconfig: kubeconfig, ProviderKubeconfig: kubeconfig, Kubectl: program("kubectl"),
-		Shoot: &shootState{Namespace: "shoot", ProviderNamespace: "machines", SidecarKubeconfig: filepath.Join(dir, "sidecar")},
+		Name:               "x",
+		ControlKubeconfig:  kubeconfig,
+		ProviderKubeconfig: kubeconfig,
+		Kubectl:            program("kubectl"),
+		Shoot:              &shootState{Namespace: "shoot", ProviderNamespace: "machines", SidecarKubeconfig: filepath.Join(dir, "sidecar")},
 	}
 	require.NoError(t, s.saveShell(st, program("tool")))
 	for command, want := range map[string]string{

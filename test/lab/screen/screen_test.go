@@ -10,7 +10,8 @@ import (
 
 // testScreen returns a screen with a settable clock and width.
 func testScreen(width int) (s *Screen, out *strings.Builder, now *time.Time) {
-	out, now = &strings.Builder{}, new(time.Time)
+	out = &strings.Builder{}
+	now = new(time.Time)
 	*now = time.Unix(1000, 0)
 	s = &Screen{out: out, now: func() time.Time { return *now }}
 	if width > 0 {

@@ -36,10 +36,12 @@ type migrating struct {
 func newMigrating(t *testing.T) *migrating {
 	t.Helper()
 	m := &migrating{
-		clock: &settableClock{at: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}, instance: testInstance(),
+		clock:    &settableClock{at: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)},
+		instance: testInstance(),
 		target: &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "target"},
-			Spec:       corev1.PodSpec{NodeName: "there"}, Status: corev1.PodStatus{PodIP: "10.244.0.9"},
+			Spec:       corev1.PodSpec{NodeName: "there"},
+			Status:     corev1.PodStatus{PodIP: "10.244.0.9"},
 		},
 		nodes: cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil),
 		pods:  cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
@@ -52,9 +54,15 @@ func newMigrating(t *testing.T) *migrating {
 		kubevirtv1.NodeNameLabel: "here", kubevirtv1.MigrationTargetNodeNameLabel: "there", kubevirtv1.OutdatedLauncherImageLabel: "",
 	}
 	status := &m.instance.Status
-	status.Phase, status.NodeName, status.EvacuationNodeName = kubevirtv1.Running, "here", "here"
+	status.Phase = kubevirtv1.Running
+	status.NodeName = "here"
+	status.EvacuationNodeName = "here"
 	status.MigrationState = &kubevirtv1.VirtualMachineInstanceMigrationState{
-		MigrationUID: "migration", SourceNode: "here", SourcePod: "source", TargetNode: "there", TargetPod: "target",
+		MigrationUID: "migration",
+		SourceNode:   "here",
+		SourcePod:    "source",
+		TargetNode:   "there",
+		TargetPod:    "target",
 	}
 	m.VirtHandler = &VirtHandler{
 		Provider:  &cluster.Provider{Nodes: corelisters.NewNodeLister(m.nodes), Pods: corelisters.NewPodLister(m.pods)},
@@ -121,14 +129,16 @@ func TestMigrationFails(t *testing.T) {
 		want   string
 	}{
 		"Fault": {
-			reason: "the annotation requests the failure", want: migrationFailed,
+			reason: "the annotation requests the failure",
+			want:   migrationFailed,
 			happen: func(_ *testing.T, m *migrating) {
 				m.instance.Annotations = map[string]string{behaviour.FaultAnnotation: string(behaviour.FaultMigrationFails)}
 				m.clock.advance(behaviour.DefaultMigrationLatency)
 			},
 		},
 		"Aborted": {
-			reason: "the migration was deleted", want: migrationAborted,
+			reason: "the migration was deleted",
+			want:   migrationAborted,
 			happen: func(_ *testing.T, m *migrating) {
 				m.instance.Annotations = map[string]string{behaviour.FaultAnnotation: string(behaviour.FaultMigrationHangs)}
 				m.clock.advance(time.Hour)
@@ -138,14 +148,16 @@ func TestMigrationFails(t *testing.T) {
 			},
 		},
 		"TargetGone": {
-			reason: "its pod was deleted", want: targetLost,
+			reason: "its pod was deleted",
+			want:   targetLost,
 			happen: func(t *testing.T, m *migrating) {
 				t.Helper()
 				require.NoError(t, m.pods.Delete(m.target))
 			},
 		},
 		"TargetTerminating": {
-			reason: "its pod ends", want: targetLost,
+			reason: "its pod ends",
+			want:   targetLost,
 			happen: func(t *testing.T, m *migrating) {
 				t.Helper()
 				ending := m.target.DeepCopy()
@@ -191,7 +203,8 @@ func TestMigrationWaits(t *testing.T) {
 			},
 		},
 		"DeadTarget": {
-			reason: "no virt-handler runs on a dead node", again: behaviour.PollInterval,
+			reason: "no virt-handler runs on a dead node",
+			again:  behaviour.PollInterval,
 			happen: func(t *testing.T, m *migrating) {
 				t.Helper()
 				down := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "there", Labels: map[string]string{behaviour.DownLabel: "true"}}}

@@ -22,7 +22,8 @@ func TestRequestsNameTheirNode(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	client, err := kubernetes.NewForConfig(NamingNodes(&rest.Config{
-		Host: server.URL, Impersonate: rest.ImpersonationConfig{UserName: "handler"},
+		Host:        server.URL,
+		Impersonate: rest.ImpersonationConfig{UserName: "handler"},
 	}))
 	require.NoError(t, err)
 	request := func(ctx context.Context) http.Header {

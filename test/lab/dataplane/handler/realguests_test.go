@@ -59,40 +59,64 @@ func TestRealGuest(t *testing.T) {
 		asked   []string
 	}{
 		"starting": {
-			reason: "the hypervisor still copies disks", state: hypervisor.GuestState{Started: true},
-			phase: kubevirtv1.Scheduled, want: kubevirtv1.Scheduled,
+			reason: "the hypervisor still copies disks",
+			state:  hypervisor.GuestState{Started: true},
+			phase:  kubevirtv1.Scheduled,
+			want:   kubevirtv1.Scheduled,
 		},
 		"running": {reason: "QEMU runs", state: running, phase: kubevirtv1.Scheduled, want: kubevirtv1.Running},
 		"deleted": {
-			reason: "its operating system may shut down", state: running, phase: kubevirtv1.Running, deleted: time.Second, grace: 60,
-			want: kubevirtv1.Running, asked: []string{"power off"},
+			reason:  "its operating system may shut down",
+			state:   running,
+			phase:   kubevirtv1.Running,
+			deleted: time.Second,
+			grace:   60,
+			want:    kubevirtv1.Running,
+			asked:   []string{"power off"},
 		},
 		"grace period over": {
-			reason: "it did not shut down", state: running, phase: kubevirtv1.Running, deleted: time.Minute, grace: 60,
-			want: kubevirtv1.Running, asked: []string{"kill"},
+			reason:  "it did not shut down",
+			state:   running,
+			phase:   kubevirtv1.Running,
+			deleted: time.Minute,
+			grace:   60,
+			want:    kubevirtv1.Running,
+			asked:   []string{"kill"},
 		},
 		"deleted before its start": {reason: "there is nothing to end", phase: kubevirtv1.Scheduled, deleted: time.Second, grace: 60, want: kubevirtv1.Succeeded},
 		"powered off": {
-			reason: "a shutdown is no failure", state: hypervisor.GuestState{Started: true, End: hypervisor.GuestShutDown},
-			phase: kubevirtv1.Running, want: kubevirtv1.Succeeded,
+			reason: "a shutdown is no failure",
+			state:  hypervisor.GuestState{Started: true, End: hypervisor.GuestShutDown},
+			phase:  kubevirtv1.Running,
+			want:   kubevirtv1.Succeeded,
 		},
 		"killed": {
-			reason: "virt-handler reports an expired grace period", state: hypervisor.GuestState{Started: true, End: hypervisor.GuestKilled},
-			phase: kubevirtv1.Running, deleted: time.Minute, grace: 60, want: kubevirtv1.Failed,
+			reason:  "virt-handler reports an expired grace period",
+			state:   hypervisor.GuestState{Started: true, End: hypervisor.GuestKilled},
+			phase:   kubevirtv1.Running,
+			deleted: time.Minute,
+			grace:   60,
+			want:    kubevirtv1.Failed,
 		},
 		"killed on request": {
-			reason: "without a grace period it is expected", state: hypervisor.GuestState{Started: true, End: hypervisor.GuestKilled},
-			phase: kubevirtv1.Running, deleted: time.Second, want: kubevirtv1.Succeeded,
+			reason:  "without a grace period it is expected",
+			state:   hypervisor.GuestState{Started: true, End: hypervisor.GuestKilled},
+			phase:   kubevirtv1.Running,
+			deleted: time.Second,
+			want:    kubevirtv1.Succeeded,
 		},
 		"crashed": {
-			reason: "KubeVirt restarts it", state: hypervisor.GuestState{Started: true, End: hypervisor.GuestFailed},
-			phase: kubevirtv1.Running, want: kubevirtv1.Failed,
+			reason: "KubeVirt restarts it",
+			state:  hypervisor.GuestState{Started: true, End: hypervisor.GuestFailed},
+			phase:  kubevirtv1.Running,
+			want:   kubevirtv1.Failed,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			instance := testInstance()
-			instance.Status.Phase, instance.Spec.TerminationGracePeriodSeconds = test.phase, &test.grace
+			instance.Status.Phase = test.phase
+			instance.Spec.TerminationGracePeriodSeconds = &test.grace
 			if test.deleted > 0 {
 				instance.DeletionTimestamp = &metav1.Time{Time: now.Add(-test.deleted)}
 			}
@@ -138,7 +162,8 @@ func TestSecretNames(t *testing.T) {
 	instance.Spec.Volumes = append(instance.Spec.Volumes, kubevirtv1.Volume{
 		Name: "cloudinit",
 		VolumeSource: kubevirtv1.VolumeSource{CloudInitNoCloud: &kubevirtv1.CloudInitNoCloudSource{
-			UserDataSecretRef: reference, NetworkDataSecretRef: reference,
+			UserDataSecretRef:    reference,
+			NetworkDataSecretRef: reference,
 		}},
 	})
 	instance.Spec.AccessCredentials = []kubevirtv1.AccessCredential{{SSHPublicKey: &kubevirtv1.SSHPublicKeyAccessCredential{

@@ -21,16 +21,26 @@ func testInstance() *kubevirtv1.VirtualMachineInstance {
 				{Name: "storage", NetworkSource: kubevirtv1.NetworkSource{Multus: &kubevirtv1.MultusNetwork{NetworkName: "x"}}},
 			},
 			Domain: kubevirtv1.DomainSpec{Devices: kubevirtv1.Devices{Interfaces: []kubevirtv1.Interface{
-				{Name: "default", InterfaceBindingMethod: kubevirtv1.InterfaceBindingMethod{
-					Masquerade: &kubevirtv1.InterfaceMasquerade{},
-				}},
-				{Name: "storage", MacAddress: "02:00:00:00:00:42", InterfaceBindingMethod: kubevirtv1.InterfaceBindingMethod{
-					Bridge: &kubevirtv1.InterfaceBridge{},
-				}},
+				{
+					Name: "default",
+					InterfaceBindingMethod: kubevirtv1.InterfaceBindingMethod{
+						Masquerade: &kubevirtv1.InterfaceMasquerade{},
+					},
+				},
+				{
+					Name:       "storage",
+					MacAddress: "02:00:00:00:00:42",
+					InterfaceBindingMethod: kubevirtv1.InterfaceBindingMethod{
+						Bridge: &kubevirtv1.InterfaceBridge{},
+					},
+				},
 			}}},
-			Volumes: []kubevirtv1.Volume{{Name: "root", VolumeSource: kubevirtv1.VolumeSource{
-				DataVolume: &kubevirtv1.DataVolumeSource{Name: "vm-root"},
-			}}},
+			Volumes: []kubevirtv1.Volume{{
+				Name: "root",
+				VolumeSource: kubevirtv1.VolumeSource{
+					DataVolume: &kubevirtv1.DataVolumeSource{Name: "vm-root"},
+				},
+			}},
 		},
 		Status: kubevirtv1.VirtualMachineInstanceStatus{
 			Phase: kubevirtv1.Scheduled,
@@ -81,7 +91,8 @@ func TestMigrationConditions(t *testing.T) {
 			change: func(i *kubevirtv1.VirtualMachineInstance) {
 				i.Status.VolumeStatus[0].PersistentVolumeClaimInfo.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 			},
-			reason: "DisksNotLiveMigratable", storage: corev1.ConditionTrue,
+			reason:  "DisksNotLiveMigratable",
+			storage: corev1.ConditionTrue,
 		},
 		"Bridge": {change: bridge, reason: "InterfaceNotLiveMigratable", storage: corev1.ConditionFalse},
 		"BridgeAllowed": {
@@ -95,7 +106,8 @@ func TestMigrationConditions(t *testing.T) {
 			change: func(i *kubevirtv1.VirtualMachineInstance) {
 				i.Spec.Domain.Devices.GPUs = []kubevirtv1.GPU{{Name: "gpu"}}
 			},
-			reason: "HostDeviceNotLiveMigratable", storage: corev1.ConditionFalse,
+			reason:  "HostDeviceNotLiveMigratable",
+			storage: corev1.ConditionFalse,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,9 +125,11 @@ func TestMigrationConditions(t *testing.T) {
 func TestShutdownRequest(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	deleted, seconds := metav1.NewTime(at.Add(time.Minute)), int64(60)
+	deleted := metav1.NewTime(at.Add(time.Minute))
+	seconds := int64(60)
 	evicted := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		DeletionTimestamp: &deleted, DeletionGracePeriodSeconds: &seconds,
+		DeletionTimestamp:          &deleted,
+		DeletionGracePeriodSeconds: &seconds,
 	}}
 	_, asked := shutdownRequest(testInstance(), &corev1.Pod{})
 	require.False(t, asked)
@@ -126,7 +140,8 @@ func TestShutdownRequest(t *testing.T) {
 
 func TestPhaseSince(t *testing.T) {
 	t.Parallel()
-	instance, at := testInstance(), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	instance := testInstance()
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	instance.CreationTimestamp = metav1.NewTime(at)
 	require.Equal(t, at, cluster.PhaseSince(instance, kubevirtv1.Running))
 	setPhase(instance, kubevirtv1.Running, at.Add(time.Second))

@@ -82,11 +82,15 @@ func importerPod() *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "importer", UID: "uid", Labels: map[string]string{cdiComponentLabel: cdiImporter}},
 		Spec: corev1.PodSpec{
 			Containers: []corev1.Container{{
-				Name: cdiImporter, Env: []corev1.EnvVar{{Name: cdiImporterEndpoint, Value: "http://127.0.0.1/image"}},
+				Name: cdiImporter,
+				Env:  []corev1.EnvVar{{Name: cdiImporterEndpoint, Value: "http://127.0.0.1/image"}},
 			}},
-			Volumes: []corev1.Volume{{Name: cdiDataVolume, VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "target"},
-			}}},
+			Volumes: []corev1.Volume{{
+				Name: cdiDataVolume,
+				VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "target"},
+				},
+			}},
 		},
 	}
 }

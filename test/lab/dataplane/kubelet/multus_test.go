@@ -34,11 +34,15 @@ func TestPodsWithoutTheirNetworkDoNotStart(t *testing.T) {
 		"none":  {reason: "most pods have only the pod network"},
 		"known": {reason: "it exists", annotations: map[string]string{networksAnnotation: `[{"name":"known","namespace":"lan","interface":"a"}]`}},
 		"unknown": {
-			reason: "one of two exists", waiting: reasonNoSandbox, message: "cannot find a network-attachment-definition (nosuch) in namespace (lan)",
+			reason:      "one of two exists",
+			waiting:     reasonNoSandbox,
+			message:     "cannot find a network-attachment-definition (nosuch) in namespace (lan)",
 			annotations: map[string]string{networksAnnotation: `[{"name":"known","namespace":"lan"},{"name":"nosuch","namespace":"lan"}]`},
 		},
 		"primary": {
-			reason: "it replaces the pod network", waiting: reasonNoSandbox, message: "cannot find a network-attachment-definition (known) in namespace (other)",
+			reason:      "it replaces the pod network",
+			waiting:     reasonNoSandbox,
+			message:     "cannot find a network-attachment-definition (known) in namespace (other)",
 			annotations: map[string]string{defaultNetworkAnnotation: "other/known"},
 		},
 	} {

@@ -41,7 +41,8 @@ func TestRenderNodeRefusesBadQuantities(t *testing.T) {
 
 func TestDefaultNodes(t *testing.T) {
 	t.Parallel()
-	perZone, names := map[string]int{}, map[string]bool{}
+	perZone := map[string]int{}
+	names := map[string]bool{}
 	for _, node := range DefaultNodes() {
 		perZone[node.Zone]++
 		names[node.Name] = true

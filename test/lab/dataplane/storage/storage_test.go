@@ -14,7 +14,10 @@ func testClaim() *corev1.PersistentVolumeClaim {
 	mode := corev1.PersistentVolumeBlock
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: "claim", UID: "uid", Annotations: map[string]string{provisionerAnnotation: Provisioner},
+			Namespace:   "ns",
+			Name:        "claim",
+			UID:         "uid",
+			Annotations: map[string]string{provisionerAnnotation: Provisioner},
 		},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
@@ -28,7 +31,9 @@ func testClaim() *corev1.PersistentVolumeClaim {
 
 func testClass(mode storagev1.VolumeBindingMode) *storagev1.StorageClass {
 	return &storagev1.StorageClass{
-		ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provisioner: Provisioner, VolumeBindingMode: &mode,
+		ObjectMeta:        metav1.ObjectMeta{Name: "class"},
+		Provisioner:       Provisioner,
+		VolumeBindingMode: &mode,
 	}
 }
 
@@ -61,7 +66,8 @@ func TestIsWaiting(t *testing.T) {
 
 func TestRenderVolume(t *testing.T) {
 	t.Parallel()
-	claim, class := testClaim(), testClass(storagev1.VolumeBindingImmediate)
+	claim := testClaim()
+	class := testClass(storagev1.VolumeBindingImmediate)
 	volume := renderVolume(claim, class, nodeAffinity(corev1.LabelTopologyZone, "zone-a"))
 	require.Equal(t, "pvc-uid", volume.Name)
 	require.Equal(t, claim.UID, volume.Spec.ClaimRef.UID)
