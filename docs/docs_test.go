@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package docs tests the documentation: all links between the repository's pages must have a target,
 // and the linter must know every package of the layout.
 package docs

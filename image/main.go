@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command image writes the container image that the Dockerfile defines as an OCI layout, and beside
 // it the image's SBOM. It takes built programs, which it checks; `make image` builds them and calls
 // it. It needs no container engine, no registry and no base image. It is a separate Go module, so

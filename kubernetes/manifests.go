@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kubernetes contains the shipped manifests. The lab, the tests and the demo read them from
 // here, so that exactly the shipped manifests are tested. It must not depend on their use, and the
 // driver must not import it.

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command schema writes the JSON Schemas (draft 7, which editors support best) of the ProviderSpec
 // and of the extension's configs, for editors and kubeconform. controller-gen's library reads them
 // from the Go types, their comments and their markers; `make generate` runs the command. It is a

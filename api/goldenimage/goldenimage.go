@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package goldenimage names, renders and recognizes golden images: the DataVolumes that the root
 // volumes of a shoot's machines are cloned from. The driver creates them with CreateMachine; the
 // Gardener extension creates them before the first machine. The package is pure: it must not depend on a

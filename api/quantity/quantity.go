@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package quantity recognizes texts that are expensive to parse as a resource.Quantity. The time
 // that apimachinery takes grows with the value of the exponent, not with the length of the text:
 // 1234567890123456789012e2000000000 takes hours, and no context ends it. The strict decoder of the

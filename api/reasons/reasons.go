@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package reasons describes the failures of machines for Gardener: the error code that a Shoot
 // gets, and the remedy for each of its readers. The driver, the Gardener extension and both pages of
 // troubleshooting use it. It must not depend on how an error arises.

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command machine-controller runs machine-controller-manager's machine controller with the KubeVirt
 // driver. Gardener injects it as a sidecar next to machine-controller-manager. It only connects
 // them: flags to options, options to the plugin or to a driver over gRPC, and either driver to

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command mcm-kubevirt runs the KubeVirt driver of machine-controller-manager over gRPC, and
 // contains the commands of folder tools for operators. It needs no terminal and no home directory,
 // so it also runs in the sidecar's image.

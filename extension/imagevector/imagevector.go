@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package imagevector contains the images that the extension deploys. The control plane webhook and
 // the ControlPlane controller read it. It must not depend on their containers.
 package imagevector

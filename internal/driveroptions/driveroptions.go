@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package driveroptions defines the driver's options and their flags, and creates the driver from
 // them. It is the only place that wires the plugin to its provider clusters: machine-controller
 // runs the driver in its process, mcm-kubevirt serve over gRPC, mcm-kubevirt diagnose uses it to

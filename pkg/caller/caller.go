@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package caller carries the ID of the calling process in a context. pkg/driverrpc sets it for
 // requests that arrive over gRPC; pkg/providercluster reads it, because it relies on
 // observations only if one process has made them without a restart. It must not depend on either of

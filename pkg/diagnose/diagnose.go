@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package diagnose determines the one cause that keeps a machine from being scheduled, from its
 // state on the provider cluster. pkg/providercluster calls it. It is pure: it must not use a
 // context, clock, client, environment or log.

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package driverrpc provides machine-controller-manager's driver interface over gRPC: a Server
 // serves any driver.Driver as a MachineDriver of api/driver/v1, and a Client is a driver.Driver
 // that calls any MachineDriver. cmd/mcm-kubevirt runs the server, and cmd/machine-controller the

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package evacuation lets the admin of a provider cluster drain its nodes without knowing about
 // shoots: machines that must leave a node are live-migrated, or replaced by
 // machine-controller-manager, which drains the shoot's node first. cmd/machine-controller runs it

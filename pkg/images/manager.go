@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package images manages the golden images of shoots on provider clusters: the DataVolumes that
 // root volumes are cloned from. It creates an image once, replaces an image whose import has
 // failed or whose claim exceeded a quota, and deletes images that are no longer needed.

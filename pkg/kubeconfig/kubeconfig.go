@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kubeconfig turns the kubeconfig of a MachineClass's Secret into a client configuration
 // for the provider cluster. The kubeconfig comes from the shoot's owner and is parsed next to
 // other shoots' secrets, so only an allow-list of its fields is used, and every field that could

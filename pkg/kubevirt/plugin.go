@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kubevirt is the MachinePlugin: machine-controller-manager's driver interface. It decodes
 // requests with pkg/machineclass, passes them to the PluginSPI, and converts the results to
 // responses and machine codes. Each RPC has its own file. cmd/machine-controller and

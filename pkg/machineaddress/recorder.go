@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package machineaddress records the addresses of VirtualMachines on their Machines, in the control
 // cluster: in the annotation spi.AnnotationAddress, which the driver reads from its requests.
 // cmd/machine-controller wraps every driver, in its process or over gRPC, with the Driver of this

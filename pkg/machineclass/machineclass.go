@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package machineclass decodes MachineClasses, and the Machines and Secrets that belong to them,
 // into the inputs of the PluginSPI. pkg/kubevirt decodes its requests with it, pkg/evacuation the
 // classes that it observes, and the packages in tools the classes that they validate, render and check.

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package providerapi is the only gateway to a provider cluster: every request, list and
 // watch passes through it. It bounds responses in memory, nesting, numbers and time, retries transient failures, and makes errors safe to show.
 // pkg/providercluster, pkg/images and tools/preflight/checks call it. It must not depend on

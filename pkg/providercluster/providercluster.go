@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package providercluster implements the PluginSPI on a provider cluster: it ensures, observes,
 // awaits and deletes the objects of machines, and explains machines to an operator.
 // internal/driveroptions passes it to pkg/kubevirt. It must not depend on

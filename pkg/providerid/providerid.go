@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package providerid formats the provider ID of a machine. It does nothing else.
 //
 // The format is frozen forever: machine-controller-manager deletes the virtual machine of every

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package records remembers what the driver has learned about machines: a bounded Store of records
 // with one expiry, and the Phases of machines, a field of those records. pkg/kubevirt keeps a record
 // of each Machine, pkg/providercluster one of each VirtualMachine, and cmd/machine-controller the last

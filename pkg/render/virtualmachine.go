@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package render creates the objects of a machine from a ProviderSpec, a machine's name and user
 // data: the Secrets and the VirtualMachine with its DataVolume templates. pkg/providercluster
 // sends them to the provider cluster, mcm-kubevirt prints them. Its functions are pure: they must

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package spi is the contract between the MachinePlugin, which implements
 // machine-controller-manager's interface, and the layer that manages machines on a provider
 // cluster. pkg/kubevirt calls it, pkg/providercluster implements it. It contains

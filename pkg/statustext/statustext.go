@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package statustext makes texts safe for their consumers: for machine-controller-manager, which
 // parses, compares and shows the texts of errors, and for terminals. pkg/kubevirt uses it for the
 // driver's errors, pkg/driverrpc for the errors of a remote driver, and mcm-kubevirt for texts from

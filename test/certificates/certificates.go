@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package certificates issues certificates for tests: those of the driver over gRPC, and client certificates in
 // kubeconfigs. Only tests may use it: the certificates are valid for a short time.
 package certificates

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package commands runs the commands of mcm-kubevirt in tests, with manifests and API servers whose responses are
 // fixed. Tests of the packages in tools and of cmd/mcm-kubevirt call it. It must not depend on the commands.
 package commands

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command demo shows the driver at work, from nothing to worker machines and back: it builds the
 // driver and the lab, lets machine-controller-manager and the driver turn MachineDeployments into
 // virtual machines, scales them, deletes them, and checks that nothing is left. `make demo` runs

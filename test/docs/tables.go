@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package docs generates the tables of the pages that follow from the code. The tests of the packages
 // with that code call it; it must not depend on them.
 package docs

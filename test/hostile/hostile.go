@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package hostile provides the answers of malicious servers. The owner of a shoot can put such a
 // server behind a kubeconfig. Tests of the gate (pkg/providerapi), of the driver's methods and of
 // the operator's commands use them to answer every request. Most are plausible, so that the client

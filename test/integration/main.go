@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command integration runs the integration tests: it starts a lab, runs the topic packages below
 // this folder against it, several at a time, and checks their records.
 //

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command lab controls labs, real control planes with a simulated data plane, and runs scenarios on them:
 //
 //	go run ./test/lab up|down|restart|status|run|build [flags]

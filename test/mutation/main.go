@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command mutation changes single operators of the code, one at a time, and runs the unit tests of the
 // package: a mutant that survives shows code that no unit test checks. `make mutate` calls it, for the
 // packages that changed; a weekly workflow for all. It must not depend on what the packages do.

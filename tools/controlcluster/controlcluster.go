@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package controlcluster reads the control cluster for the commands preflight and diagnose: MachineClasses, Machines,
 // their Secrets, and the leases of the controllers. It must not depend on why they are read.
 package controlcluster

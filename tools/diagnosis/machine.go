@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package diagnosis finds the causes of failures of machines and Shoots, with the evidence for them, as data. The
 // command diagnose prints it. It must not print.
 package diagnosis

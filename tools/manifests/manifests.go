@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package manifests reads MachineClasses, MachineDeployments and Secrets from files, with the line of each field, and
 // checks what is known without the driver. The commands validate, render and preflight call it. It must not depend on a
 // cluster.

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package output prints the results of the operator's commands: for scripts as kubectl does, and as text for people.
 // It knows no cluster and no manifest.
 package output

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package preflight implements the command preflight of mcm-kubevirt: it reads MachineClasses and their credentials,
 // and prints the results of package checks.
 package preflight

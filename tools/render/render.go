@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package render implements the command render of mcm-kubevirt: it prints the objects of a machine. It reaches no
 // cluster.
 package render

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package validate implements the command validate of mcm-kubevirt: it reads manifests and reports their errors and
 // warnings. It reaches no cluster.
 package validate

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package validation validates a ProviderSpec before an object is created from it: the rules of the
 // driver itself, and values that KubeVirt or CDI accepts, but with which a machine never starts.
 // Everything else is left to the API servers of KubeVirt and CDI. pkg/machineclass calls it for

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command gardener-extension-admission-kubevirt runs the webhooks of Gardener's provider extension for
 // KubeVirt that the API server of the garden calls.
 package main

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command gardener-extension-provider-kubevirt runs the controllers and webhooks of Gardener's
 // provider extension for KubeVirt in a seed.
 package main

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command kubevirt-provider-proxy is the way of cloud-controller-manager and the CSI driver to the
 // provider cluster. It runs in their pods.
 package main

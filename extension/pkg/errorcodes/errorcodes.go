@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package errorcodes finds Gardener's error codes for errors of the driver and of the provider
 // cluster. All controllers call it when they report an error. It must not depend on a controller.
 package errorcodes

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package identity gives each program of a shoot's control plane an account of its own in the
 // provider cluster, with only the permissions that the program needs. The ControlPlane controller
 // calls it. It must not depend on the programs.

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kubevirt has the names of the extension that several of its parts use. It must not import
 // one of them.
 package kubevirt

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ownership decides which objects of a provider cluster belong to a shoot. All controllers
 // that write to provider clusters call it. It must not depend on a client.
 //

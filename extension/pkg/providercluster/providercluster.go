@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package providercluster creates clients of provider clusters: the clusters that run the virtual
 // machines of shoots. The controllers call it with the Secret from which the driver takes its
 // kubeconfig too. It must not depend on why an object is read or written.

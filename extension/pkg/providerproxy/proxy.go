@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package providerproxy is the only way of cloud-controller-manager and the CSI driver to the provider
 // cluster, in whose API server a seed has no trust: the owner of a shoot chooses it. Both programs are
 // plain clients, which read responses of any size. The proxy runs in their pods, on the loopback

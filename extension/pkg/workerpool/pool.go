@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package workerpool turns a worker pool of a Shoot into the ProviderSpecs of its machines, and
 // reports errors with the fields of the Shoot and the CloudProfile. The Worker controller generates
 // MachineClasses from them; the admission component refuses Shoots for which there would be none, and the

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command demo shows a Shoot that becomes virtual machines with Ready Nodes, on real control planes
 // on this machine: `make demo-shoot`.
 package main

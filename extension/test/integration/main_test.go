@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package integration runs the extension with real parts: API servers of a seed, a shoot and a
 // provider cluster, KubeVirt, CDI, machine-controller-manager with the driver, and
 // gardener-resource-manager. Gardener's own deployers write the resources. The kubelets, the storage

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command landscape runs a Gardener landscape without the extension for KubeVirt on this machine, for an
 // operator who installs the extension by hand: `make landscape`.
 package main

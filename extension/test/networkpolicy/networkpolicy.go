@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package networkpolicy answers which pods of a shoot's control plane may send traffic, by the NetworkPolicies
 // that gardener-resource-manager makes for the Services of a seed. Unit tests call it. It needs no cluster.
 package networkpolicy

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package provider finds and evacuates the machines that must leave their provider nodes. It
 // implements spi.Evacuator on provider clusters; pkg/evacuation makes the decisions and calls it.
 // It must not depend on Machines, deadlines or the control cluster.

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pages reads lists of an API server that is not trusted, page by page. A page may be large,
 // because it is dropped before the next one is read; what a caller keeps of a list may not. Package
 // providerapi reads the driver's lists with it, and the Gardener extension its own. It must not depend on

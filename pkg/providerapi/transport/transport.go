@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package transport is the HTTP client for an API server that is not trusted: it bounds the time and the
 // memory of each response, and removes what a server could use to influence its
 // client. Package providerapi sends the driver's requests through it, and the Gardener extension its

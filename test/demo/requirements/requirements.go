@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package requirements checks whether this machine can run a demo, and prints what was found. Both
 // demos call it before anything that takes long. It must not depend on what they show.
 package requirements

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package contract tests the behaviour that every machine controller relies on, in each way to
 // reach the driver: the contract of its methods, creation and deletion, refusals, and the number of
 // requests.

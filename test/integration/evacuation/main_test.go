@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package evacuation tests drains and power-offs of provider nodes: machines are live-migrated, or
 // replaced gracefully.
 package evacuation

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package guest tests machines whose guests boot: they read their user data, join with a real kubelet,
 // run pods and shut down. All its tests have the build tag guest.
 //

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package harness is shared by the topic packages of the integration tests. It provides a lab with
 // real control planes, shoots with their own namespaces, identities and controllers, the driver as
 // the sidecar wires it, and waits for states.

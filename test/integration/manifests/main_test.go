@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package manifests tests the files shipped with the programs: manifests, overlays, MachineClasses,
 // alerts, dashboards, and the commands in docs/getting-started.md.
 package manifests

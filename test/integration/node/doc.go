@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package node proves the driver on real provider nodes: kubelet, virt-handler, virt-launcher and QEMU. Nothing is simulated but KVM, on machines
 // that have none.
 //

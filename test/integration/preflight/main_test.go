@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package preflight tests the diagnosis of each failure that operators can encounter: on the
 // Machine, and in the output of preflight and diagnose.
 package preflight

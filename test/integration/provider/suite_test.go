@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package provider runs machine-controller-manager's integration suite for its providers
 // (pkg/test/integration/common of its module), wired as Gardener's providers wire it: real
 // processes of machine-controller-manager and of the sidecar, started by `make start`, and a

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package security tests the limits of an attacker who controls parts of the system: hostile
 // servers, stolen tokens, and bootstrap tokens.
 package security

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package shoot tests shoots under the real machine-controller-manager: rolling updates,
 // hibernation, migration, deletion, full zones, outages, and the view of cluster-autoscaler and
 // cloud-controller-manager.

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package suite
 
 // UserDataCanary is in the user data of the tests' machines. Nothing that the driver writes, other

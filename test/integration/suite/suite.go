@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package suite is one run of the integration tests: a lab, the programs under test, and the
 // checks that need the records of all tests.
 //

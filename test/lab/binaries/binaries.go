@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package binaries builds the lab's real components from their pinned Go modules, once per machine.
 //
 // The environment calls Ensure before it starts anything. Each version set is a Go module

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package compile builds programs of this repository, and reports the progress of the go command.
 //
 // The command lab and the demo call it before there is anything else to show. It imports almost nothing, so that its callers

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package controlplane runs the two real Kubernetes control planes of the lab as processes.
 //
 // The environment starts one "provider" cluster, with KubeVirt and CDI, and one "control" cluster,

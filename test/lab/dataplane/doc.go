@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package dataplane simulates the components that need containers or hypervisors, which the lab
 // does not have: the provider cluster's kubelets, KubeVirt's virt-handler, CDI's workers, a CSI driver
 // (provisioner, resizer, deleter), and the guests, whose kubelets join the target cluster. Each has a package.

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package guest boots real guests for the lab: it builds a disk image of Debian with kubelet, and runs
 // VirtualMachineInstances in QEMU, whose domain and cloud-init disk KubeVirt's own code writes.
 //

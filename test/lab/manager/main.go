@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command manager runs an interactive lab: real control planes with a simulated data plane.
 //
 // The command lab (test/lab) builds it and becomes it; the demos run it. The tests use package environment directly. It keeps a

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package node runs real provider nodes on this machine: kubelet and containerd in namespaces of their own, as containers of runc.
 //
 // The environment starts them after the control plane of the provider cluster, and virt-handler and virt-launcher then run in

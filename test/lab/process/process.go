@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package process runs the lab's child processes so that none of them outlives the lab.
 //
 // The control planes and the environment start every real component through a Group. On Linux the

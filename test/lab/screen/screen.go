@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package screen is the output of the demos: tables and progress that are redrawn in place on a
 // terminal, and printed line by line elsewhere. It must not depend on what the demos show.
 package screen

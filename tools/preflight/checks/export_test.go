@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package checks
 
 // Incompatibilities are the pairs of versions of KubeVirt and Kubernetes: the first version of KubeVirt that

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package checks checks whether a provider cluster can run the machines of MachineClasses before
 // any is created: the driver's user and its permissions, the installed components, whether all
 // objects that a class refers to exist and are large enough, and how the API server and KubeVirt

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package mutator completes objects of the garden cluster. The API server of the garden calls it as a
 // webhook. It must not refuse objects for errors of the user: package validator does.
 package mutator

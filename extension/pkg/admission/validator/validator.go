@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package validator refuses objects of the garden cluster that could never work: Shoots, CloudProfiles,
 // NamespacedCloudProfiles, bindings, and Secrets with credentials. It contains the rules that need no
 // provider cluster; the controllers in the seed report the others. The API server of the garden calls

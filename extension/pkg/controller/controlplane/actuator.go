@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package controlplane reconciles ControlPlanes: it deploys KubeVirt's cloud-controller-manager and
 // CSI driver and the snapshot controller into the seed and the shoot. Gardener's generic actuator
 // renders the charts into ManagedResources, and gardener-resource-manager applies them. The package

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package healthcheck reports the health of shoots: it writes conditions into the status of
 // ControlPlanes, Infrastructures and Workers, from which gardenlet derives the conditions of the
 // Shoot. Gardener's library calls its checks periodically. The package must not write to the provider

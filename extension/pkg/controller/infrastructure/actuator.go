@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package infrastructure reconciles Infrastructures: it creates the networks, the namespace and the
 // NetworkPolicies of a shoot in the provider cluster, and writes into the status what the Worker
 // needs of them. Everything that it creates has the shoot's label, by which it is deleted. The

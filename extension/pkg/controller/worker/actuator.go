@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package worker reconciles Workers: it turns the worker pools of a Shoot into MachineDeployments,
 // MachineClasses, the Secrets of these classes, and golden images. Gardener's generic actuator
 // calls its delegate, and machine-controller-manager does the rest. The package must not create

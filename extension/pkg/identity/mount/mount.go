@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package mount reads the credentials that package identity writes for a program of the control
 // plane, and that kubelet mounts: a kubeconfig, and beside it the token to which the kubeconfig
 // refers. Package identity, the ControlPlane controller and the loopback proxy call it. It must not reach a

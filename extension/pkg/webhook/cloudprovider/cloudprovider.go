@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cloudprovider is the webhook for the credentials of shoots. If a shoot has a namespace
 // of its own, the webhook writes it into the kubeconfig, where the extension and the driver read
 // it. The API server of the seed calls the webhook for the Secret cloudprovider, which gardenlet

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package controlplane is the webhook for the control planes of shoots: it adds the driver's
 // container to machine-controller-manager, and makes kube-controller-manager and kubelet use an
 // external cloud provider. The API server of the seed calls it for objects that gardenlet writes.

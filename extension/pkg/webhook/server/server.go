@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package server bounds the memory and time that requests take of the webhook server. The kube-apiservers
 // of all shoots of the seed call it, and the owner of a shoot can make its kube-apiserver send any
 // objects to any path, so that no path trusts its callers. The package must not depend on the webhooks,

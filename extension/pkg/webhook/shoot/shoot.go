@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package shoot is the webhook for objects in the shoots: it keeps PersistentVolumes in the zones of
 // their StorageClass. The API servers of the shoots call it for objects that users of the shoots write.
 // Therefore it never denies a request, and reads objects of the seed once in ten seconds for each API

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package behaviour declares the latencies and faults of the simulation, which tests set by annotations and labels on the
 // provider cluster's objects.
 //

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cluster reads the provider and the target cluster from informer caches, and writes them through clients.
 //
 // The simulated components share its caches. It must not depend on what they simulate.

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package guest simulates the guests' operating systems, whose kubelets join the target cluster.
 //
 // Package dataplane runs it for all running VirtualMachineInstances without a hypervisor. It must not depend on the driver.

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package handler simulates virt-handler and the launchers of VirtualMachineInstances: boot, shutdown, live migration, hot-plugged
 // disks, and the guests on a hypervisor.
 //

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package hypervisor is the contract between the data plane and real guests: virtual machines that boot, and volumes with
 // content.
 //

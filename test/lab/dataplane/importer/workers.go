@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package importer simulates the programs in CDI's worker pods: imports, host-assisted copies and uploads.
 //
 // Package dataplane asks it for the outcomes of these pods. It must not depend on virtual machines.

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kubelet simulates kubelets: their Nodes with heartbeats, and the life of their pods.
 //
 // Package dataplane runs it for the provider cluster's nodes, and for the guests' pods; package guest uses it for the Nodes of

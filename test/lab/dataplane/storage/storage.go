@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package storage simulates a CSI driver: its provisioner, resizer and deleter.
 //
 // Package dataplane runs it for the provider cluster. It must not depend on who uses the volumes.

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package host checks whether a machine can run real guests, and finds the programs for it. It depends
 // only on the standard library, since the demo calls it before any dependency is downloaded.
 package host

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package images writes the container images of real nodes as archives, which `ctr images import` reads: no registry is needed.
 //
 // Package node imports them. It must not depend on how nodes run.

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package root unpacks the root folder of real nodes, which is also the lower layer of virt-launcher's image: packages of Debian.
 //
 // Package node runs nodes from it, and package images archives it. It must not depend on either of them.

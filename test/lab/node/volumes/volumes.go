@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package volumes is the storage driver of real nodes: its volumes are folders that all nodes mount.
 //
 // The environment runs it for the class controlplane.StorageShared. It must not depend on who uses the volumes.

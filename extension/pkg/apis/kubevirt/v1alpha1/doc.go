@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // The package comment is a part of docs/api-reference.md. The controllers and the webhook import the
 // package; it must not depend on a client.
 

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package validation validates the configuration API of the extension, as far as that is possible
 // without a provider cluster. The controllers call it after decoding. It must not
 // depend on a client.

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package libnbd takes the place of libnbd's binding, which needs a C library, for CDI's import package.
 //
 // CDI calls it only for imports from VMware, which the lab does not have: Create always fails. The names

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package libnbd takes the place of libnbd's binding, which the Go module proxy does not serve, for virt-launcher.
 //
 // virt-launcher calls it only for backups that are pulled from it, which the lab does not make: Create always fails. The names

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command cdi-apiserver runs CDI's webhook and upload API server on a configurable address.
 //
 // The lab's control plane starts it. CDI's own main listens on the constant address 0.0.0.0:8443,

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command cdi-controller runs CDI's controllers without their metrics server.
 //
 // The lab's control plane starts it. CDI's own main binds the constant port 8443 and reads keys

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command csi-driver takes the place of KubeVirt's CSI driver, whose module is not served by the Go module proxy. It
 // has the controller service of kubevirt/csi-driver 27b52aa2: its flags, its requests to the two clusters, and its
 // answers to the sidecars. Comments name the functions there.

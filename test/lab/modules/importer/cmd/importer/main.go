@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command importer imports a disk image as CDI's importer pod does, with CDI's own code for sources, image
 // formats, checksums and sizes.
 //

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command kubevirt-manifests prints the objects KubeVirt's operator would create, as one JSON list.
 //
 // The lab's build runs it once and stores the output; the lab's control plane adapts it (addresses,

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command launcher does what virt-launcher does before it starts a guest: it writes the guest's
 // cloud-init disk and its libvirt domain, with KubeVirt's own code.
 //

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command virt-handler-manifest prints the DaemonSet of virt-handler as KubeVirt's operator would create it.
 //
 // The lab's build runs it once and stores the output; the lab adapts it to its nodes and applies it. It knows nothing of the lab,

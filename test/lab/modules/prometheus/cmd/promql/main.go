@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command promql validates the shipped monitoring manifests with Prometheus' own parser. It reads
 // PrometheusRules, ServiceMonitors, and ConfigMaps with Grafana's dashboards from its standard
 // input, rejects anything that Prometheus or its operator would reject or ignore, and prints the

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package v1beta1 is a stub: the fields of VirtualMachineTemplates that KubeVirt uses.
 package v1beta1
 
