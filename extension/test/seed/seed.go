@@ -4,13 +4,11 @@
 package seed
 
 import (
-	"bytes"
 	"context"
 	"embed"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,7 +21,6 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -31,7 +28,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
@@ -292,72 +288,12 @@ const PlainShoot = "shoot.yaml"
 // exampleVersion is the Kubernetes version in these manifests.
 const exampleVersion = "1.34.2"
 
-// example returns the path of a manifest of the documentation.
-func example(name string) string { return filepath.Join(root(), "extension", "example", name) }
-
 // KubernetesVersion returns the version of all API servers, such as 1.34.2.
 func (s *Seed) KubernetesVersion() string { return strings.TrimPrefix(s.state.KubernetesVersion, "v") }
 
 // Versions names the versions of the API servers, and of KubeVirt and CDI on the provider cluster.
 func (s *Seed) Versions() string {
 	return fmt.Sprintf("Kubernetes %s, KubeVirt %s, CDI %s", s.state.KubernetesVersion, s.state.KubeVirtVersion, s.state.CDIVersion)
-}
-
-// Manifest returns PlainShoot, or a manifest of the documentation, with the Kubernetes version of the
-// API servers.
-func (s *Seed) Manifest(name string) ([]byte, error) {
-	return readManifest(name, s.KubernetesVersion())
-}
-
-func readManifest(name, kubernetesVersion string) ([]byte, error) {
-	content, err := manifests.ReadFile("manifests/" + name)
-	if errors.Is(err, fs.ErrNotExist) {
-		content, err = os.ReadFile(example(name))
-	}
-
-	return bytes.ReplaceAll(content, []byte(exampleVersion), []byte(kubernetesVersion)), err
-}
-
-// Read decodes a Manifest with one object.
-func (s *Seed) Read(name string, into any) error {
-	content, err := s.Manifest(name)
-	if err != nil {
-		return err
-	}
-
-	return yaml.UnmarshalStrict(content, into)
-}
-
-// applyMultus applies the kind of Multus' networks to the provider cluster, and makes the networks of
-// the namespace default readable for all shoots.
-func (s *Seed) applyMultus(ctx context.Context) error {
-	multus, err := manifests.ReadFile("manifests/multus.yaml")
-	if err != nil {
-		return err
-	}
-
-	return s.apply(ctx, s.state.ProviderKubeconfig, "multus", string(multus))
-}
-
-// apply applies objects in YAML to a cluster.
-func (s *Seed) apply(ctx context.Context, kubeconfig, name, objects string) error {
-	file := filepath.Join(s.Folder, name+".yaml")
-	if err := os.WriteFile(file, []byte(objects), 0o600); err != nil {
-		return err
-	}
-
-	return run(ctx, io.Discard, root(), s.state.Kubectl, "apply", "--server-side", "--kubeconfig="+kubeconfig, "--filename="+file)
-}
-
-// SharedNetwork creates a network in the namespace default of the provider cluster.
-func (s *Seed) SharedNetwork(ctx context.Context, name string) error {
-	network := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
-		"metadata": map[string]any{"namespace": metav1.NamespaceDefault, "name": name},
-		"spec":     map[string]any{"config": `{"cniVersion": "0.4.0", "name": "` + name + `", "type": "bridge"}`},
-	}}
-
-	return client.IgnoreAlreadyExists(s.Provider.Create(ctx, network))
 }
 
 // namespace creates a namespace in the seed.
