@@ -26,21 +26,18 @@ func (n *node) podSubnet() string  { return fmt.Sprintf("10.99.%d.0/24", 101+n.i
 func (n *node) hostDevice() string { return fmt.Sprint("lab", n.index) }
 func (n *node) device() string     { return fmt.Sprint("node", n.index) } // which runc moves into the node
 
-// connect makes the bridge, and a pair of interfaces and a route for each node.
+// connect makes the bridge, and joins the nodes to it.
 func (n *Nodes) connect(ctx context.Context) error {
-	commands := []string{
-		"link add " + bridge + " type bridge",
-		"addr add " + Gateway + "/24 dev " + bridge,
-		"link set " + bridge + " up",
+	err := n.ip(ctx,
+		"link add "+bridge+" type bridge",
+		"addr add "+Gateway+"/24 dev "+bridge,
+		"link set "+bridge+" up",
+	)
+	if err != nil {
+		return err
 	}
 	for _, one := range n.nodes {
-		commands = append(commands,
-			"link add "+one.hostDevice()+" type veth peer name "+one.device(),
-			"link set "+one.hostDevice()+" master "+bridge+" up",
-			"route add "+one.podSubnet()+" via "+one.address())
-	}
-	for _, arguments := range commands {
-		if err := n.ip(ctx, strings.Fields(arguments)...); err != nil {
+		if err := n.join(ctx, one); err != nil {
 			return err
 		}
 	}
@@ -51,14 +48,25 @@ func (n *Nodes) connect(ctx context.Context) error {
 	return nil
 }
 
+// join makes a pair of interfaces, of which runc moves one into the node, and the route to the node's pods.
+func (n *Nodes) join(ctx context.Context, one *node) error {
+	return n.ip(ctx,
+		"link add "+one.hostDevice()+" type veth peer name "+one.device(),
+		"link set "+one.hostDevice()+" master "+bridge+" up",
+		"route replace "+one.podSubnet()+" via "+one.address(),
+	)
+}
+
 // ip runs the program of the root folder, since this machine may lack it.
-func (n *Nodes) ip(ctx context.Context, arguments ...string) error {
-	command := exec.CommandContext(ctx, "/usr/bin/ip", arguments...)
-	command.Dir = "/"
-	command.SysProcAttr = process.BoundToParent()
-	command.SysProcAttr.Chroot = n.options.Root
-	if err := process.Run(ctx, command); err != nil {
-		return fmt.Errorf("ip %s: %w", strings.Join(arguments, " "), err)
+func (n *Nodes) ip(ctx context.Context, calls ...string) error {
+	for _, arguments := range calls {
+		command := exec.CommandContext(ctx, "/usr/bin/ip", strings.Fields(arguments)...) //nolint:gosec // our own arguments
+		command.Dir = "/"
+		command.SysProcAttr = process.BoundToParent()
+		command.SysProcAttr.Chroot = n.options.Root
+		if err := process.Run(ctx, command); err != nil {
+			return fmt.Errorf("ip %s: %w", arguments, err)
+		}
 	}
 	return nil
 }

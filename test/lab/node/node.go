@@ -46,8 +46,9 @@ type Options struct {
 
 // Nodes are the real nodes of a lab, and the network that joins them.
 type Nodes struct {
-	options Options
-	nodes   []*node
+	options     Options
+	nodes       []*node
+	credentials Credentials // of Start
 }
 
 // node is one of them.
@@ -97,6 +98,7 @@ type Credentials struct {
 
 // Start starts all nodes. It does not wait until they are ready.
 func (n *Nodes) Start(c Credentials) error {
+	n.credentials = c
 	for _, one := range n.nodes {
 		if err := n.start(one, c); err != nil {
 			return fmt.Errorf("start node %s: %w", one.name, err)
@@ -143,23 +145,36 @@ func (n *Nodes) start(one *node, c Credentials) error {
 func (n *Nodes) Stop(ctx context.Context) error {
 	var failed error
 	for _, one := range n.nodes {
-		if one.input == nil {
-			continue
-		}
-		failed = errors.Join(failed, one.input.Close())
-		one.input = nil
+		failed = errors.Join(failed, one.end())
 	}
 	for _, one := range n.nodes {
-		if one.process == nil {
-			continue
-		}
-		select {
-		case <-one.process.Exited(): // runc removes the cgroups before
-		case <-ctx.Done():
-			failed = errors.Join(failed, fmt.Errorf("node %s has not ended: %w", one.name, ctx.Err()), one.process.Stop(ctx))
-		}
+		failed = errors.Join(failed, one.stop(ctx))
 	}
 	return failed
+}
+
+// end kills the processes of a node.
+func (n *node) end() error {
+	if n.input == nil {
+		return nil
+	}
+	err := n.input.Close()
+	n.input = nil
+	return err
+}
+
+// stop ends a node, and returns when nothing of it is left.
+func (n *node) stop(ctx context.Context) error {
+	failed := n.end()
+	if n.process == nil {
+		return failed
+	}
+	select {
+	case <-n.process.Exited(): // runc removes the cgroups before
+		return failed
+	case <-ctx.Done():
+		return errors.Join(failed, fmt.Errorf("node %s has not ended: %w", n.name, ctx.Err()), n.process.Stop(ctx))
+	}
 }
 
 // writeFiles writes the configuration of a node, and makes its folders.

@@ -15,6 +15,8 @@ value kernel/panic 10
 value kernel/panic_on_oops 1
 value kernel/keys/root_maxkeys 1000000
 value kernel/keys/root_maxbytes 25000000
+# By it, kubelet knows that the node has booted again.
+value kernel/random/boot_id "$(cat /proc/sys/kernel/random/uuid)"
 
 # cgroup v2 lets no process stay in a group whose controllers are enabled for its children.
 if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
@@ -34,9 +36,10 @@ echo 'nameserver 127.0.0.1' > /etc/resolv.conf
 
 containerd --config /opt/lab/containerd.toml >> /var/log/containerd.log 2>&1 &
 until ctr version > /dev/null 2>&1; do sleep 0.2; done
-for archive in /opt/lab/images/*.tar; do
+[ -e /var/lib/containerd/imported ] || for archive in /opt/lab/images/*.tar; do
   ctr --namespace k8s.io images import --discard-unpacked-layers "$archive" >> /var/log/import.log 2>&1
 done
+touch /var/lib/containerd/imported
 # The target pod of a migration names images by their digests, as if they were from a registry.
 ctr --namespace k8s.io images list | while read -r name _ digest _; do
   case $name in
