@@ -142,8 +142,18 @@ func networkObstacle(instance *kubevirtv1.VirtualMachineInstance) string {
 		if !isPodNetwork(instance, spec.Name) || spec.Masquerade != nil || (spec.Bridge != nil && bridgeAllowed) {
 			continue
 		}
-		return fmt.Sprintf("cannot migrate VMI which does not use masquerade, bridge with %s VM annotation or a migratable "+
-			"plugin to connect to the pod network", kubevirtv1.AllowPodBridgeNetworkLiveMigrationAnnotation)
+		return fmt.Sprintf("cannot migrate VMI which does not use masquerade%s or a migratable plugin to connect to the pod network",
+			bridgeHint(instance))
+	}
+	return ""
+}
+
+// bridgeHint returns a part of KubeVirt's message, which 1.8 has removed (pkg/network/vmispec/interface.go). The version is that of the
+// instance's launcher.
+func bridgeHint(instance *kubevirtv1.VirtualMachineInstance) string {
+	image := instance.Status.LauncherContainerImageVersion
+	if strings.Contains(image, ":v1.6.") || strings.Contains(image, ":v1.7.") {
+		return fmt.Sprintf(", bridge with %s VM annotation", kubevirtv1.AllowPodBridgeNetworkLiveMigrationAnnotation)
 	}
 	return ""
 }

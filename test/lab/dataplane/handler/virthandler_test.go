@@ -125,6 +125,21 @@ func TestMigrationConditions(t *testing.T) {
 	}
 }
 
+func TestNetworkObstacle(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]string{
+		"v1.7.0": "cannot migrate VMI which does not use masquerade, bridge with kubevirt.io/allow-pod-bridge-network-live-migration " +
+			"VM annotation or a migratable plugin to connect to the pod network",
+		"v1.8.4": "cannot migrate VMI which does not use masquerade or a migratable plugin to connect to the pod network",
+		"v1.9.0": "cannot migrate VMI which does not use masquerade or a migratable plugin to connect to the pod network",
+	} {
+		instance := testInstance()
+		instance.Spec.Domain.Devices.Interfaces[0].InterfaceBindingMethod = kubevirtv1.InterfaceBindingMethod{Bridge: &kubevirtv1.InterfaceBridge{}}
+		instance.Status.LauncherContainerImageVersion = "lab.local/virt-launcher:" + version
+		require.Equal(t, want, networkObstacle(instance), version)
+	}
+}
+
 func TestShutdownRequest(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
