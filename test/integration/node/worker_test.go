@@ -40,16 +40,17 @@ type worker struct {
 func newWorker(t *testing.T) *worker {
 	t.Helper()
 
-	return newMachine(t, func(*testing.T, *harness.Shoot) string { return "#cloud-config\n" }, counterSpec)
+	return newMachine(t, noUserData, counterSpec)
 }
 
-// counterSpec returns the ProviderSpec of the counting guest. Only this binding of the pod network can migrate.
+// counterSpec returns the ProviderSpec of the counting guest, which cannot shut down. Only this binding of the pod network can migrate.
 func counterSpec(t *testing.T, s *harness.Shoot) []byte {
 	t.Helper()
 
 	root := fmt.Sprintf(`{"containerDisk":{"image":%q,"imagePullPolicy":"IfNotPresent"}}`, images.Counter)
 
-	return harness.MergeFields(t, s.Spec(node.Zone, root), `{"memory":{"guest":"128Mi"},"networks":[{"pod":{},"masquerade":{}}]}`)
+	return harness.MergeFields(t, s.Spec(node.Zone, root), `{"memory":{"guest":"128Mi"},"networks":[{"pod":{},"masquerade":{}}],
+		"virtualMachineTemplate":{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":0}}}}}`)
 }
 
 // newMachine creates a pool of one Machine, and returns when the Machine exists.

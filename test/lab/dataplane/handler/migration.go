@@ -4,6 +4,8 @@
 package handler
 
 import (
+	"crypto/sha256"
+	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,10 +17,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/kubelet"
 )
 
-// The ports that a migration's target publishes, and the failure reasons of a source.
+// The failure reasons of a migration's source.
 const (
-	listeningPort    = "35001" // of the target's virt-handler, which forwards to
-	migrationPort    = 49152   // the first port of its QEMU
 	migrationAborted = "Live migration aborted"
 	migrationFailed  = "Live migration failed: simulated by " + behaviour.FaultAnnotation
 	targetLost       = "Live migration failed: the target launcher is gone"
@@ -71,13 +71,29 @@ func abandon(state *kubevirtv1.VirtualMachineInstanceMigrationState, now time.Ti
 // listen publishes the address and ports on which the target's virt-handler waits for the guest.
 func (h *VirtHandler) listen(instance *kubevirtv1.VirtualMachineInstance) time.Duration {
 	state := instance.Status.MigrationState
-	pod := h.Provider.TargetPod(instance)
-	if pod.Status.PodIP == "" {
+	if h.Provider.TargetPod(instance).Status.PodIP == "" {
 		return behaviour.PollInterval
 	}
-	state.TargetNodeAddress = pod.Status.PodIP
-	state.TargetDirectMigrationNodePorts = map[string]int{listeningPort: migrationPort}
+	state.TargetNodeAddress = handlerAddress(state.TargetNode)
+	state.TargetDirectMigrationNodePorts = listeningPorts(instance)
 	return 0
+}
+
+// handlerAddress returns the IP of the virt-handler pod on a node, which has no pod here: an address outside of the launchers' network.
+func handlerAddress(node string) string {
+	sum := sha256.Sum256([]byte(node))
+	return netip.AddrFrom4([4]byte{10, 246, sum[0], sum[1]}).String()
+}
+
+// listeningPorts returns virt-handler's ports, and those of the launcher to which it forwards: of libvirt's socket, of QEMU and, if
+// disks are copied, of its block devices (KubeVirt's pkg/virt-handler/migration-proxy).
+func listeningPorts(instance *kubevirtv1.VirtualMachineInstance) map[string]int {
+	const socket, direct, block = 0, 49152, 49153
+	ports := map[string]int{"35001": socket, "35002": direct}
+	if instance.Status.MigrationMethod == kubevirtv1.BlockMigration {
+		ports["35003"] = block
+	}
+	return ports
 }
 
 // copyGuest ends a migration after the migration latency, or as the instance's fault requires.

@@ -60,6 +60,7 @@ func newMigrating(t *testing.T) *migrating {
 	status.Phase = kubevirtv1.Running
 	status.NodeName = "here"
 	status.EvacuationNodeName = "here"
+	status.MigrationMethod = kubevirtv1.BlockMigration
 	status.MigrationState = &kubevirtv1.VirtualMachineInstanceMigrationState{
 		MigrationUID: "migration",
 		SourceNode:   "here",
@@ -92,8 +93,9 @@ func TestMigrationMovesTheInstance(t *testing.T) {
 	state := m.instance.Status.MigrationState
 
 	require.Zero(t, m.step())
-	require.Equal(t, "10.244.0.9", state.TargetNodeAddress, "virt-controller waits for the address (TargetReady)")
-	require.NotEmpty(t, state.TargetDirectMigrationNodePorts)
+	require.Equal(t, handlerAddress("there"), state.TargetNodeAddress, "virt-controller waits for the address (TargetReady)")
+	require.NotEqual(t, m.target.Status.PodIP, state.TargetNodeAddress, "virt-handler listens, not the launcher")
+	require.Len(t, state.TargetDirectMigrationNodePorts, 3, "a container disk is copied")
 	require.Nil(t, state.StartTimestamp, "the two virt-handlers take one step at a time")
 
 	require.Zero(t, m.step())
