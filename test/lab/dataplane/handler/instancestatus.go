@@ -25,8 +25,8 @@ const (
 	infoSourceMultus     = "multus-status"
 )
 
-// interfaceStatuses returns one status per interface of the spec. The interface on the pod network
-// gets the launcher pod's IP; fields set by virt-controller are kept.
+// interfaceStatuses returns one status per interface of the spec, and those of which only the guest agent knows. The interface
+// on the pod network gets the launcher pod's IP; fields set by virt-controller are kept.
 func interfaceStatuses(
 	instance *kubevirtv1.VirtualMachineInstance, podIP string, agent bool,
 ) []kubevirtv1.VirtualMachineInstanceNetworkInterface {
@@ -52,7 +52,24 @@ func interfaceStatuses(
 		status.InfoSource = strings.Join(sources, ", ")
 		statuses = append(statuses, status)
 	}
+	if agent {
+		statuses = append(statuses, guestInterface("cni0", "10.250.0.1"), guestInterface("vethsim0", ""))
+	}
 	return statuses
+}
+
+// guestInterface returns the status of an interface that the guest has made for its pods. It has no name, since it is not in the spec.
+func guestInterface(name, ip string) kubevirtv1.VirtualMachineInstanceNetworkInterface {
+	status := kubevirtv1.VirtualMachineInstanceNetworkInterface{
+		InterfaceName: name,
+		MAC:           "0a:58:0a:fa:00:01",
+		InfoSource:    infoSourceGuestAgent,
+	}
+	if ip != "" {
+		status.IP = ip
+		status.IPs = []string{ip}
+	}
+	return status
 }
 
 // interfaceStatus returns the current status of an interface, empty if it has none yet.

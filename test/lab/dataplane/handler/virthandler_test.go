@@ -64,7 +64,7 @@ func TestInterfaceStatuses(t *testing.T) {
 		{Name: "storage", InfoSource: "multus-status", PodInterfaceName: "pod1"},
 	}
 	statuses := interfaceStatuses(instance, "10.244.0.9", true)
-	require.Len(t, statuses, 2)
+	require.Len(t, statuses, 4)
 	require.Equal(t, "10.244.0.9", statuses[0].IP)
 	require.Equal(t, "domain, guest-agent", statuses[0].InfoSource)
 	require.Regexp(t, `^02(:[0-9a-f]{2}){5}$`, statuses[0].MAC)
@@ -72,9 +72,12 @@ func TestInterfaceStatuses(t *testing.T) {
 	require.Empty(t, statuses[1].IP, "the simulation assigns no addresses on secondary networks")
 	require.Equal(t, "pod1", statuses[1].PodInterfaceName)
 	require.Contains(t, statuses[1].InfoSource, "multus-status")
+	require.Empty(t, statuses[2].Name, "only the guest agent knows cni0")
+	require.NotEmpty(t, statuses[2].IP)
 
 	instance.Status.Interfaces = statuses
 	require.Equal(t, statuses, interfaceStatuses(instance, "10.244.0.9", true), "the statuses are stable")
+	require.Len(t, interfaceStatuses(instance, "10.244.0.9", false), 2, "without an agent, those of the spec")
 }
 
 func TestMigrationConditions(t *testing.T) {
