@@ -89,10 +89,14 @@ func (h *VirtHandler) advance(ctx context.Context, instance *kubevirtv1.VirtualM
 		return guests.advance(ctx, instance, pod)
 	}
 	after := h.simulate(instance, pod)
-	if behaviour.HasFault(instance, behaviour.FaultSyncFailed) && instance.IsScheduled() && instance.DeletionTimestamp == nil {
+	switch {
+	case behaviour.HasFault(instance, behaviour.FaultSyncFailed) && instance.IsScheduled() && instance.DeletionTimestamp == nil:
 		return behaviour.PollInterval, h.failSync(ctx, instance)
+	case instance.Status.Phase == kubevirtv1.Failed:
+		return after, h.warn(ctx, instance, "Stopped", "The VirtualMachineInstance crashed.")
+	default:
+		return after, nil
 	}
-	return after, nil
 }
 
 // failSync reports that virt-handler cannot start a guest.
@@ -104,6 +108,11 @@ func (h *VirtHandler) failSync(ctx context.Context, instance *kubevirtv1.Virtual
 		Reason:  "Synchronizing with the Domain failed.",
 		Message: message,
 	}, h.Now())
+	return h.warn(ctx, instance, "SyncFailed", message)
+}
+
+// warn records a warning about an instance.
+func (h *VirtHandler) warn(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance, reason, message string) error {
 	return cluster.RecordWarning(ctx, h.Provider.Client, h.Now(), &corev1.Event{
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: kubevirtv1.GroupVersion.String(),
@@ -112,7 +121,7 @@ func (h *VirtHandler) failSync(ctx context.Context, instance *kubevirtv1.Virtual
 			Name:       instance.Name,
 			UID:        instance.UID,
 		},
-		Reason:  "SyncFailed",
+		Reason:  reason,
 		Message: message,
 		Source:  corev1.EventSource{Component: "virt-handler", Host: instance.Status.NodeName},
 	})
