@@ -10,6 +10,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -180,5 +181,12 @@ func requireMigrated(t *testing.T, s *harness.Shoot, m *harness.Machine, moved b
 		pods, err := s.Kube.CoreV1().Pods(s.ProviderNamespace).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running"})
 
 		return err == nil && len(pods.Items) == 1 && pods.Items[0].Spec.NodeName == instance.Status.NodeName, err
+	})
+
+	left := map[bool]string{true: state.SourcePod, false: state.TargetPod}[moved]
+	harness.Eventually(t, "the other launcher is completed, and stays", func(ctx context.Context) (bool, error) {
+		pod, err := s.Kube.CoreV1().Pods(s.ProviderNamespace).Get(ctx, left, metav1.GetOptions{})
+
+		return err == nil && pod.Status.Phase == corev1.PodSucceeded, err
 	})
 }
