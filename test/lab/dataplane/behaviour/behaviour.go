@@ -112,6 +112,8 @@ const (
 	HeartbeatInterval = 10 * time.Second // kubelet's lease renewal, virt-handler's heartbeat
 	PollInterval      = time.Second      // for waiting on an object without events
 	PodLatency        = 300 * time.Millisecond
+	AddressLatency    = 3 * time.Second // virt-handler's, after a migration
+	GateLatency       = 2 * time.Second // kubelet's, after a readiness gate has opened
 )
 
 // usualLatency returns the default of a latency annotation.

@@ -126,6 +126,24 @@ func TestMigrationMovesTheInstance(t *testing.T) {
 	require.Equal(t, settled, m.instance)
 }
 
+func TestPodAddress(t *testing.T) {
+	t.Parallel()
+	m := newMigrating(t)
+	m.instance.Status.Interfaces = interfaceStatuses(m.instance, "10.244.0.1", false)
+	m.start(t)
+	m.clock.advance(behaviour.DefaultMigrationLatency)
+	m.step()
+
+	ip, again := podAddress(m.instance, m.target, m.clock.now())
+	require.Equal(t, "10.244.0.1", ip, "virt-handler still reports the source's address")
+	require.Equal(t, behaviour.AddressLatency, again)
+
+	m.clock.advance(again)
+	ip, again = podAddress(m.instance, m.target, m.clock.now())
+	require.Equal(t, "10.244.0.9", ip)
+	require.Zero(t, again)
+}
+
 func TestMigrationFails(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -220,7 +220,9 @@ func (h *VirtHandler) observe(instance *kubevirtv1.VirtualMachineInstance, pod *
 	latency := h.Behaviour.Latency(instance.Namespace, behaviour.JoinLatencyAnnotation)
 	left := behaviour.Remaining(now, cluster.PhaseSince(instance, kubevirtv1.Running), latency)
 	agent := left == 0 && !behaviour.HasFault(instance, behaviour.FaultNoAgent)
-	instance.Status.Interfaces = interfaceStatuses(instance, pod.Status.PodIP, agent)
+	ip, settled := podAddress(instance, pod, now)
+	left = sooner(left, settled)
+	instance.Status.Interfaces = interfaceStatuses(instance, ip, agent)
 	instance.Status.MigrationMethod = migrationMethod(instance)
 	attachVolumes(instance)
 	instance.Status.SelinuxContext = noSELinux
@@ -235,6 +237,25 @@ func (h *VirtHandler) observe(instance *kubevirtv1.VirtualMachineInstance, pod *
 		}, now)
 	}
 	return left
+}
+
+// podAddress returns the address to report, and when to report another one: for some seconds after a migration, it is that of the source's
+// pod.
+func podAddress(instance *kubevirtv1.VirtualMachineInstance, pod *corev1.Pod, now time.Time) (ip string, again time.Duration) {
+	state := instance.Status.MigrationState
+	if state == nil || state.EndTimestamp == nil || state.Failed {
+		return pod.Status.PodIP, 0
+	}
+	left := behaviour.Remaining(now, state.EndTimestamp.Time, behaviour.AddressLatency)
+	if left == 0 {
+		return pod.Status.PodIP, 0
+	}
+	for i := range instance.Status.Interfaces {
+		if name := instance.Status.Interfaces[i].Name; name != "" && isPodNetwork(instance, name) {
+			return instance.Status.Interfaces[i].IP, left
+		}
+	}
+	return pod.Status.PodIP, 0
 }
 
 // setPhase sets a phase and records its time.
