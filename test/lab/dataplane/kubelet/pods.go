@@ -120,10 +120,18 @@ func (k *PodAgent) observe(pod *corev1.Pod, now time.Time) time.Duration {
 	result := k.Workloads.Outcome(pod)
 	if !result.Exited {
 		setReadiness(pod, true, now)
-		return result.After
+		return sooner(result.After, gateDelay(pod, now))
 	}
 	setExited(pod, result.Code, result.Message, now)
 	return behaviour.PollInterval
+}
+
+// sooner returns the shorter of two delays, where zero means never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || (b > 0 && b < a) {
+		return b
+	}
+	return a
 }
 
 // terminate removes a pod whose containers have stopped, as kubelet does with a final

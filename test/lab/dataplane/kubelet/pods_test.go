@@ -148,6 +148,9 @@ func TestReadinessGates(t *testing.T) {
 
 	setPodCondition(pod, "kubevirt.io/virtual-machine-unpaused", true, "", now)
 	setReadiness(pod, true, now)
+	require.Equal(t, corev1.ConditionFalse, podConditionStatus(pod, corev1.PodReady), "kubelet has not noticed it yet")
+	require.Equal(t, behaviour.GateLatency, gateDelay(pod, now))
+	setReadiness(pod, true, now.Add(behaviour.GateLatency))
 	require.Equal(t, corev1.ConditionTrue, podConditionStatus(pod, corev1.PodReady))
 }
 

@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
 )
 
 const (
@@ -230,7 +232,7 @@ func setReadiness(pod *corev1.Pod, containersReady bool, now time.Time) {
 		reason = "ContainersNotReady"
 	}
 	setPodCondition(pod, corev1.ContainersReady, containersReady, reason, now)
-	ready := containersReady && gatesOpen(pod)
+	ready := containersReady && gatesOpen(pod) && gateDelay(pod, now) == 0
 	if containersReady && !ready {
 		reason = "ReadinessGatesNotReady"
 	}
@@ -249,6 +251,20 @@ func gatesOpen(pod *corev1.Pod) bool {
 		}
 	}
 	return true
+}
+
+// gateDelay returns how long kubelet still needs to notice that a readiness gate of a ready pod has opened: that of a migration's target
+// opens when the guest has arrived.
+func gateDelay(pod *corev1.Pod, now time.Time) time.Duration {
+	var delay time.Duration
+	for _, gate := range pod.Spec.ReadinessGates {
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == gate.ConditionType && condition.Status == corev1.ConditionTrue {
+				delay = max(delay, behaviour.Remaining(now, condition.LastTransitionTime.Time, behaviour.GateLatency))
+			}
+		}
+	}
+	return delay
 }
 
 // setPodCondition stores a condition; its transition time changes only with its status.
