@@ -6,6 +6,7 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,18 @@ func runStrategyOf(vm *kubevirtv1.VirtualMachine) kubevirtv1.VirtualMachineRunSt
 // GuestRuns reports whether an instance has a guest that runs.
 func GuestRuns(instance *kubevirtv1.VirtualMachineInstance) bool {
 	return instance != nil && instance.Status.Phase == kubevirtv1.Running && pause(instance) == nil
+}
+
+// GuestFailed reports whether the guest of an instance with a provider node has ended for good, or virt-handler has failed to start it.
+func GuestFailed(vm *kubevirtv1.VirtualMachine, instance *kubevirtv1.VirtualMachineInstance) bool {
+	phase := instance.Status.Phase
+	if instance.IsFinal() {
+		return staysDown(vm, phase)
+	}
+
+	return phase == kubevirtv1.Scheduled && slices.ContainsFunc(instance.Status.Conditions, func(c kubevirtv1.VirtualMachineInstanceCondition) bool {
+		return c.Type == kubevirtv1.VirtualMachineInstanceSynchronized && c.Status == corev1.ConditionFalse
+	})
 }
 
 func pause(instance *kubevirtv1.VirtualMachineInstance) *kubevirtv1.VirtualMachineInstanceCondition {

@@ -97,6 +97,43 @@ func TestCause_GuestDoesNotRun(t *testing.T) {
 	}
 }
 
+// TestCause_GuestEndedAtOnce tests that the end of a guest that KubeVirt does not start again has no grace period.
+func TestCause_GuestEndedAtOnce(t *testing.T) {
+	t.Parallel()
+
+	e := ended(kubevirtv1.RunStrategyOnce, kubevirtv1.Failed)
+	require.False(t, e.Cause(now, diagnose.GracePeriodsOf(time.Hour)).ReportableAt.After(now))
+}
+
+func TestGuestFailed(t *testing.T) {
+	t.Parallel()
+
+	failing := onNode(kubevirtv1.Scheduled, time.Second)
+	failing.Instance.Status.Conditions = append(failing.Instance.Status.Conditions, kubevirtv1.VirtualMachineInstanceCondition{
+		Type:   kubevirtv1.VirtualMachineInstanceSynchronized,
+		Status: corev1.ConditionFalse,
+	})
+
+	tests := map[string]struct {
+		reason string
+		seen   *diagnose.Evidence
+		want   bool
+	}{
+		"Once":      {reason: "KubeVirt does not start it again", seen: ended(kubevirtv1.RunStrategyOnce, kubevirtv1.Failed), want: true},
+		"Always":    {reason: "KubeVirt starts it again", seen: ended(kubevirtv1.RunStrategyAlways, kubevirtv1.Failed)},
+		"Scheduled": {reason: "virt-handler starts it", seen: onNode(kubevirtv1.Scheduled, time.Second)},
+		"Failing":   {reason: "virt-handler has failed to start it", seen: failing, want: true},
+		"Running":   {reason: "it runs", seen: onNode(kubevirtv1.Running, time.Second)},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tc.want, diagnose.GuestFailed(tc.seen.VirtualMachine, tc.seen.Instance), tc.reason)
+		})
+	}
+}
+
 // TestCause_GuestOfMigration tests a guest that KubeVirt has paused to complete its live migration: to resume
 // it would work against the migration.
 func TestCause_GuestOfMigration(t *testing.T) {

@@ -45,6 +45,7 @@ type symptom struct {
 	unless []string
 }
 
+func none(GracePeriods) time.Duration          { return 0 }
 func refusal(g GracePeriods) time.Duration     { return g.Refusal }
 func retry(g GracePeriods) time.Duration       { return g.Retry }
 func obstruction(g GracePeriods) time.Duration { return g.Obstruction }

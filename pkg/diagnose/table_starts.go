@@ -67,17 +67,17 @@ var starts = []symptom{
 		remedy: "run " + command + " to start it again; to remove it, delete the Machine",
 	},
 	{
-		// KubeVirt's run strategies (pkg/virt-controller/watch/vm/vm.go).
+		// KubeVirt's run strategies (pkg/virt-controller/watch/vm/vm.go). It is final.
 		reason: "GuestEnded",
 		kind:   spi.ErrPrecondition,
-		grace:  retry,
+		grace:  none,
 		from:   []origin{guestEnd},
 		remedy: "delete the Machine, so that it is replaced",
 	},
 }
 
 // guests are machines that have a provider node, and whose guest does not run. The driver is called for
-// them only if machine-controller-manager has no target cluster.
+// them only in the seconds after they were scheduled, unless machine-controller-manager has no target cluster.
 var guests = []symptom{
 	{
 		// virt-handler, which repeats the attempt (pkg/virt-handler/vm.go).

@@ -36,7 +36,7 @@ const (
 // with the Role of an older release, are omitted.
 func (m *Machines) investigate(ctx context.Context, c *providerapi.Clients, in *spi.ObserveMachineInput, seen *evidence) {
 	slow := m.periods.Retry
-	if initialized(seen.Instance, m.options.NeedAddress) || m.options.Clock.Since(stepStart(seen)) < slow {
+	if initialized(seen.VirtualMachine, seen.Instance, m.options.NeedAddress) || m.options.Clock.Since(stepStart(seen)) < slow {
 		return
 	}
 

@@ -165,7 +165,7 @@ func (e *Explainer) explain(ctx context.Context, r *reader, in *spi.ExplainMachi
 	case seen.VirtualMachine.DeletionTimestamp != nil:
 		explanation.Stage = spi.StageDeleting
 		explanation.Cause, explanation.Waiting = e.explainDeletion(ctx, r, seen, now)
-	case initialized(seen.Instance, false):
+	case seen.Instance != nil && wasScheduled(seen.Instance):
 		explanation.Stage = spi.StageScheduled
 		explanation.Waiting = whereabouts(seen.Instance)
 		explanation.Cause = cause

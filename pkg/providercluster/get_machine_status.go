@@ -50,7 +50,7 @@ func (m *Machines) statusOf(
 	machine.Addresses = addresses(instance)
 	machine.Reached = reachedBy(vm, instance)
 
-	if initialized(instance, m.options.NeedAddress) {
+	if initialized(vm, instance, m.options.NeedAddress) {
 		m.leaveLoop(c, vm.Name)
 
 		return machine, nil

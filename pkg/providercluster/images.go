@@ -122,7 +122,7 @@ func (m *Machines) judgeImage(ctx context.Context, c *providerapi.Clients, seen 
 // cloned, or nil. If the MachineClass was changed to another image, the machine does not wait for
 // the new image.
 func (m *Machines) awaitedImage(c *providerapi.Clients, in *spi.ObserveMachineInput, seen *evidence) (*cdiv1beta1.DataVolume, error) {
-	if in.Image == nil || !in.Image.Spec.UsesGoldenImage() || initialized(seen.Instance, m.options.NeedAddress) || stepOf(seen.Instance) != "" {
+	if in.Image == nil || !in.Image.Spec.UsesGoldenImage() || initialized(seen.VirtualMachine, seen.Instance, m.options.NeedAddress) || stepOf(seen.Instance) != "" {
 		return nil, nil //nolint:nilnil // Most machines wait for no image; the caller handles nil.
 	}
 

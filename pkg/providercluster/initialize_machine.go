@@ -99,7 +99,7 @@ func (v verdict) final(known string) bool {
 }
 
 func (m *Machines) judge(seen *evidence) verdict {
-	if initialized(seen.Instance, m.options.NeedAddress) {
+	if initialized(seen.VirtualMachine, seen.Instance, m.options.NeedAddress) {
 		return verdict{initialized: true}
 	}
 

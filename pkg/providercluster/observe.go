@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/diagnose"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/render"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -55,9 +56,11 @@ func (m *Machines) read(ctx context.Context, kubeconfig []byte, name string) (*p
 	return c, vm, err
 }
 
-// initialized reports whether the instance has been scheduled, and has an address if it needs one.
-func initialized(instance *kubevirtv1.VirtualMachineInstance, needAddress bool) bool {
-	if instance == nil || !wasScheduled(instance) {
+// initialized reports whether the instance has been scheduled, and has an address if it needs one. It is not initialized if its
+// guest has failed by then: machine-controller-manager asks the last time some seconds after it was scheduled, so that this
+// is the only way to report such a failure.
+func initialized(vm *kubevirtv1.VirtualMachine, instance *kubevirtv1.VirtualMachineInstance, needAddress bool) bool {
+	if instance == nil || !wasScheduled(instance) || diagnose.GuestFailed(vm, instance) {
 		return false
 	}
 

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -36,4 +38,34 @@ func TestReachedBy(t *testing.T) {
 
 	instance.Status.PhaseTransitionTimestamps = append(instance.Status.PhaseTransitionTimestamps, at(kubevirtv1.Running, 67))
 	require.Equal(t, after(67), reachedBy(vm, instance).Running)
+}
+
+func TestInitialized(t *testing.T) {
+	t.Parallel()
+
+	once := &kubevirtv1.VirtualMachine{Spec: kubevirtv1.VirtualMachineSpec{RunStrategy: ptr.To(kubevirtv1.RunStrategyOnce)}}
+	synchronized := kubevirtv1.VirtualMachineInstanceCondition{
+		Type:   kubevirtv1.VirtualMachineInstanceSynchronized,
+		Status: corev1.ConditionFalse,
+	}
+
+	tests := map[string]struct {
+		reason string
+		status kubevirtv1.VirtualMachineInstanceStatus
+		want   bool
+	}{
+		"Scheduling": {reason: "it has no provider node", status: kubevirtv1.VirtualMachineInstanceStatus{Phase: kubevirtv1.Scheduling}},
+		"Scheduled":  {reason: "its guest starts", status: kubevirtv1.VirtualMachineInstanceStatus{Phase: kubevirtv1.Scheduled, NodeName: "host"}, want: true},
+		"NotStarted": {reason: "its guest cannot start", status: kubevirtv1.VirtualMachineInstanceStatus{
+			Phase: kubevirtv1.Scheduled, NodeName: "host", Conditions: []kubevirtv1.VirtualMachineInstanceCondition{synchronized},
+		}},
+		"Failed": {reason: "its guest has ended for good", status: kubevirtv1.VirtualMachineInstanceStatus{Phase: kubevirtv1.Failed, NodeName: "host"}},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tc.want, initialized(once, &kubevirtv1.VirtualMachineInstance{Status: tc.status}, false), tc.reason)
+		})
+	}
 }

@@ -132,11 +132,16 @@ func TestDiagnose_GuestDoesNotRun(t *testing.T) {
 		fault     behaviour.Fault
 		want, say string
 		stop      bool
+		// told is set if the driver tells machine-controller-manager, too.
+		told bool
 	}{
 		"NotStarted": {fault: behaviour.FaultNoBoot, want: "GuestNotStarted", say: "has not started the guest"},
-		"SyncFailed": {fault: behaviour.FaultSyncFailed, want: "GuestNotStarted", say: "LinkAdd: operation not supported"},
-		"Ended":      {fault: behaviour.FaultCrash, want: "GuestEnded", say: "runStrategy Once"},
-		"Stopped":    {want: "MachineStopped", say: "spec.runStrategy is Halted", stop: true},
+		"SyncFailed": {fault: behaviour.FaultSyncFailed, want: "GuestNotStarted", say: "LinkAdd: operation not supported", told: true},
+		"Ended": {
+			fault: behaviour.FaultCrash, want: "GuestEnded", told: true,
+			say: "with runStrategy Once, KubeVirt does not start it again; the last event: The VirtualMachineInstance crashed",
+		},
+		"Stopped": {want: "MachineStopped", say: "spec.runStrategy is Halted", stop: true},
 	}
 
 	for name, tc := range tests {
@@ -144,14 +149,23 @@ func TestDiagnose_GuestDoesNotRun(t *testing.T) {
 			t.Parallel()
 
 			s := harness.NewShoot(t)
-			d := harness.NewDriver(harness.Settings{Grace: time.Minute})
+			d := harness.NewDriver(harness.Settings{Grace: harness.ShortGrace})
 			m := s.NewMachine("zone-a", harness.EphemeralRoot)
 			m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw, faulty(tc.fault))
 			s.RegisterMachine(t, m)
 
 			_, err := m.Create(t.Context(), d)
 			require.NoError(t, err)
-			m.AwaitScheduled(t, d)
+
+			if tc.told {
+				harness.Eventually(t, "the driver reports "+tc.want, func(ctx context.Context) (bool, error) {
+					_, err := m.Initialize(ctx, d)
+
+					return err != nil && strings.Contains(err.Error(), tc.want), nil
+				})
+			} else {
+				m.AwaitScheduled(t, d)
+			}
 
 			if tc.stop {
 				setRunStrategy(t, s, m.Name(), kubevirtv1.RunStrategyHalted)
