@@ -143,8 +143,13 @@ func isReady(n *corev1.Node) bool {
 func (w *worker) kubectl(t *testing.T, args ...string) {
 	t.Helper()
 
-	args = append([]string{"--kubeconfig=" + harness.Lab().Provider.AdminKubeconfig}, args...)
-	output, err := exec.CommandContext(t.Context(), harness.Lab().Binaries.Kubectl, args...).CombinedOutput()
+	output, err := kubectlCommand(t.Context(), args...).CombinedOutput()
 	require.NoError(t, err, string(output))
 	t.Log(string(output))
+}
+
+func kubectlCommand(ctx context.Context, args ...string) *exec.Cmd {
+	args = append([]string{"--kubeconfig=" + harness.Lab().Provider.AdminKubeconfig}, args...)
+
+	return exec.CommandContext(ctx, harness.Lab().Binaries.Kubectl, args...)
 }

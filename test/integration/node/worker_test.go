@@ -142,8 +142,11 @@ func (w *worker) nodes(t *testing.T) []string {
 var errNoConsole = errors.New("no launcher runs on the instance's node")
 
 // counts returns what the guest has counted on the console of its present launcher.
-func (w *worker) counts(ctx context.Context) ([]int64, error) {
-	instance, err := w.KubeVirt.KubevirtV1().VirtualMachineInstances(w.ProviderNamespace).Get(ctx, w.machine.Name, metav1.GetOptions{})
+func (w *worker) counts(ctx context.Context) ([]int64, error) { return w.countsOn(ctx, w.machine.Name) }
+
+// countsOn returns the same of one of several machines.
+func (w *worker) countsOn(ctx context.Context, machine string) ([]int64, error) {
+	instance, err := w.KubeVirt.KubevirtV1().VirtualMachineInstances(w.ProviderNamespace).Get(ctx, machine, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}

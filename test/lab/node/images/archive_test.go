@@ -64,7 +64,7 @@ func readArchive(t *testing.T, file string) map[string][]byte {
 func TestCounterDisk_Boots(t *testing.T) {
 	t.Parallel()
 	const sector, code = 512, 446 // the partition table is behind the code
-	disk := counterDisk()
+	disk := CounterDisk()
 	require.Less(t, len(bootSector), code)
 	require.Equal(t, []byte{0x55, 0xaa}, disk[sector-2:sector], "the BIOS boots no disk without it")
 }

@@ -45,8 +45,8 @@ var bootSector = []byte{
 	0xeb, 0xdb, // jmp next
 }
 
-// counterDisk returns a disk of one mebibyte with the boot sector.
-func counterDisk() []byte {
+// CounterDisk returns a disk of one mebibyte with the boot sector.
+func CounterDisk() []byte {
 	const size, signature = 1 << 20, 510
 	disk := make([]byte, size)
 	copy(disk, bootSector)
@@ -57,7 +57,7 @@ func counterDisk() []byte {
 
 // writeCounter writes the image of Counter, whose disk virt-launcher's user reads.
 func writeCounter(file string) error {
-	disk := counterDisk()
+	disk := CounterDisk()
 	var layer bytes.Buffer
 	w := tar.NewWriter(&layer)
 	for _, header := range []*tar.Header{

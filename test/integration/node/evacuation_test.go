@@ -1,0 +1,230 @@
+//go:build node
+
+package node
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/images"
+)
+
+// evacuation lets the sidecar evacuate machines.
+const evacuation = "--evacuation"
+
+// localPool is the name of the pool whose machines cannot migrate, since their disks are not shared.
+const localPool = "local"
+
+// newEvacuated creates a pool of one Machine that can migrate, which runs when it returns.
+func newEvacuated(t *testing.T) *worker {
+	t.Helper()
+
+	w := &worker{Shoot: harness.NewShoot(t), began: time.Now()}
+	_, err := harness.Lab().AllowEvacuation(t.Context(), w.Shoot.Shoot)
+	require.NoError(t, err)
+
+	w.applySecrets(t, noUserData(t, w.Shoot))
+	w.RunControllers(t, evacuation)
+	w.recordStates(t)
+	w.letGuestsJoin(t)
+	w.AddPool(t, pool, 1, specWith(`{"runStrategy":"Always"}`)(t, w.Shoot))
+	w.machine = w.awaitMachine(t, pool)
+
+	return w
+}
+
+// TestEvacuation_DriverStopped drains a node of which one machine migrates and one is replaced, while the driver is killed in the middle
+// of the migration.
+func TestEvacuation_DriverStopped(t *testing.T) {
+	w := newEvacuated(t)
+	source := w.instance(t).Status.NodeName
+
+	for _, other := range w.nodes(t) {
+		if other != source {
+			w.kubectl(t, "cordon", other)
+		}
+	}
+
+	w.AddPool(t, localPool, 1, localSpec(t, w.Shoot))
+	local := w.awaitMachine(t, localPool)
+
+	for _, other := range w.nodes(t) {
+		w.kubectl(t, "uncordon", other)
+	}
+
+	before := w.instance(t)
+	drained := w.drain(t, source)
+	w.awaitMigration(t)
+	w.KillSidecar(t, evacuation)
+
+	w.awaitEvent(t, local.Name, "EvacuationEnded")
+	require.NotContains(t, w.running(t), local.Name, "its guest has left the node")
+	require.NoError(t, <-drained)
+
+	require.Equal(t, before.UID, w.instance(t).UID, "it has migrated")
+	require.NotEqual(t, source, w.instance(t).Status.NodeName)
+	w.awaitEvent(t, w.machine.Name, "EvacuationEnded")
+	require.NotEqual(t, local.Name, w.awaitMachine(t, localPool).Name, "it was replaced")
+	require.Equal(t, w.machine.Name, w.awaitMachine(t, pool).Name)
+	w.kubectl(t, "uncordon", source)
+	w.AwaitEnd(t)
+}
+
+// TestEvacuation_Cancelled cancels a drain during the migration, which then ends.
+func TestEvacuation_Cancelled(t *testing.T) {
+	w := newEvacuated(t)
+	before := w.instance(t)
+	source := before.Status.NodeName
+	ctx, cancel := context.WithCancel(t.Context())
+	drained := w.drainWith(ctx, t, source)
+	w.awaitMigration(t)
+	cancel()
+	require.Error(t, <-drained)
+	w.kubectl(t, "uncordon", source)
+
+	w.awaitEvent(t, w.machine.Name, "EvacuationEnded")
+	require.Equal(t, before.UID, w.instance(t).UID, "the guest goes on")
+	w.awaitCount(t, w.awaitCount(t, 1)+3)
+	require.Equal(t, w.machine.Name, w.awaitMachine(t, pool).Name, "it was not replaced")
+	w.AwaitEnd(t)
+}
+
+// TestEvacuation_MigrationFails kills the target of a migration. The machine is then replaced.
+func TestEvacuation_MigrationFails(t *testing.T) {
+	w := newEvacuated(t)
+	before := w.instance(t)
+	drained := w.drain(t, before.Status.NodeName)
+	w.killTarget(t)
+	w.awaitEvent(t, w.machine.Name, "EvacuationReplacing")
+	require.Contains(t, w.events(t, w.machine.Name)["EvacuationReplacing"], "its live migration has failed")
+	require.NoError(t, <-drained)
+	require.NotEqual(t, w.machine.Name, w.awaitMachine(t, pool).Name, "it was replaced")
+	w.kubectl(t, "uncordon", before.Status.NodeName)
+	w.AwaitEnd(t)
+}
+
+// running returns the names of the instances with a guest.
+func (w *worker) running(t *testing.T) []string {
+	t.Helper()
+
+	list, err := w.KubeVirt.KubevirtV1().VirtualMachineInstances(w.ProviderNamespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+
+	var names []string
+
+	for i := range list.Items {
+		if list.Items[i].IsRunning() {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+
+	return names
+}
+
+// killTarget kills the launcher of a migration's target as soon as it runs.
+func (w *worker) killTarget(t *testing.T) {
+	t.Helper()
+
+	harness.Eventually(t, "the target's launcher is killed", func(ctx context.Context) (bool, error) {
+		pods, err := w.Kube.CoreV1().Pods(w.ProviderNamespace).List(ctx, metav1.ListOptions{LabelSelector: kubevirtv1.MigrationJobLabel})
+		if err != nil || len(pods.Items) == 0 || pods.Items[0].Status.Phase != corev1.PodRunning {
+			return false, err
+		}
+
+		killed, err := harness.Lab().Nodes.KillProgram(pods.Items[0].Spec.NodeName, "virt-launcher")
+
+		return killed > 0, err
+	})
+}
+
+// localSpec returns the ProviderSpec of the counting guest on a disk that only one node may mount.
+func localSpec(t *testing.T, s *harness.Shoot) []byte {
+	t.Helper()
+
+	root := fmt.Sprintf(`{"source":{"http":{"url":%q}},"storage":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"16Mi"}}}}`,
+		serveCounter(t))
+
+	// The guest, which ignores the request to shut down, is killed after the grace period.
+	return harness.MergeFields(t, counterSpec(t, s), fmt.Sprintf(`{"disablePreAllocatedDataVolumes":true,"rootVolume":%s,
+		"virtualMachineTemplate":{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":20}}}}}`, root))
+}
+
+// serveCounter serves the counting guest's disk in the nodes' network, and returns its URL.
+func serveCounter(t *testing.T) string {
+	t.Helper()
+
+	var listen net.ListenConfig
+
+	listener, err := listen.Listen(t.Context(), "tcp", node.Gateway+":0")
+	require.NoError(t, err)
+
+	server := &http.Server{
+		ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.ServeContent(w, r, "disk.raw", time.Now(), bytes.NewReader(images.CounterDisk()))
+		}),
+	}
+
+	go func() { _ = server.Serve(listener) }()
+
+	t.Cleanup(func() { _ = server.Close() })
+
+	return "http://" + listener.Addr().String() + "/disk.raw"
+}
+
+// drain runs kubectl drain, and returns its result when it ends.
+func (w *worker) drain(t *testing.T, node string) <-chan error {
+	t.Helper()
+
+	return w.drainWith(t.Context(), t, node)
+}
+
+func (w *worker) drainWith(ctx context.Context, t *testing.T, node string) <-chan error {
+	t.Helper()
+
+	begin := time.Now()
+	command := kubectlCommand(ctx, "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=15m")
+	ended := make(chan error, 1)
+
+	go func() {
+		output, err := command.CombinedOutput()
+		if t.Context().Err() == nil {
+			t.Logf("drain of %s, %.0f s: %v\n%s", node, time.Since(begin).Seconds(), err, output)
+		}
+		ended <- err
+	}()
+
+	return ended
+}
+
+// awaitMigration waits until a migration of the machine has begun.
+func (w *worker) awaitMigration(t *testing.T) {
+	t.Helper()
+	harness.Eventually(t, "a migration begins", func(ctx context.Context) (bool, error) {
+		list, err := w.KubeVirt.KubevirtV1().VirtualMachineInstanceMigrations(w.ProviderNamespace).List(ctx, metav1.ListOptions{})
+
+		return err == nil && len(list.Items) > 0, err
+	})
+}
+
+func (w *worker) awaitEvent(t *testing.T, machine, reason string) {
+	t.Helper()
+	harness.Eventually(t, reason+" of "+machine, func(context.Context) (bool, error) {
+		_, found := w.events(t, machine)[reason]
+
+		return found, nil
+	})
+	t.Log(w.events(t, machine)[reason])
+}

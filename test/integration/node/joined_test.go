@@ -1,0 +1,145 @@
+//go:build node
+
+package node
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+)
+
+// letGuestsJoin keeps a Node for each machine of the shoot, as a kubelet in its guest would, for as long as that guest counts. It ends
+// with the test.
+func (w *worker) letGuestsJoin(t *testing.T) {
+	t.Helper()
+
+	const every = 3 * time.Second
+
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+
+	go func() {
+		defer close(ended)
+
+		last := map[string]int64{}
+
+		wait.UntilWithContext(ctx, func(ctx context.Context) {
+			machines, err := w.MCM.MachineV1alpha1().Machines(w.Namespace).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return
+			}
+
+			for i := range machines.Items {
+				name := machines.Items[i].Name
+
+				counts, err := w.countsOn(ctx, name)
+				if err != nil || len(counts) == 0 || counts[len(counts)-1] == last[name] {
+					continue
+				}
+
+				_, known := last[name]
+				last[name] = counts[len(counts)-1]
+				// The next attempt follows.
+				_ = w.heartbeat(ctx, &machines.Items[i], !known)
+			}
+		}, every)
+	}()
+
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+}
+
+// heartbeat is what a kubelet does every ten seconds, and at its start.
+func (w *worker) heartbeat(ctx context.Context, machine *v1alpha1.Machine, starts bool) error {
+	if starts {
+		if err := w.register(ctx, machine.Name); err != nil {
+			return err
+		}
+	}
+
+	leases := w.Target.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: machine.Name},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &machine.Name, RenewTime: ptr.To(metav1.NowMicro())},
+	}
+
+	_, err := leases.Update(ctx, lease, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = leases.Create(ctx, lease, metav1.CreateOptions{})
+	}
+
+	return err
+}
+
+func (w *worker) register(ctx context.Context, name string) error {
+	nodes := w.Target.CoreV1().Nodes()
+
+	_, err := nodes.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+
+	registered, err := nodes.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+
+	registered.Status.Conditions = []corev1.NodeCondition{{
+		Type:               corev1.NodeReady,
+		Status:             corev1.ConditionTrue,
+		Reason:             "KubeletReady",
+		LastHeartbeatTime:  metav1.Now(),
+		LastTransitionTime: metav1.Now(),
+	}}
+	_, err = nodes.UpdateStatus(ctx, registered, metav1.UpdateOptions{})
+
+	return err
+}
+
+// awaitRunningMachines waits until a pool has a Machine that is Running, and returns it.
+func (w *worker) awaitMachine(t *testing.T, pool string) *v1alpha1.Machine {
+	t.Helper()
+
+	var found *v1alpha1.Machine
+
+	harness.Eventually(t, "a Machine of "+pool+" is Running", func(ctx context.Context) (bool, error) {
+		list, err := w.MCM.MachineV1alpha1().Machines(w.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "name=" + pool})
+		if err != nil || len(list.Items) != 1 {
+			return false, err
+		}
+
+		found = &list.Items[0]
+
+		return found.Status.CurrentStatus.Phase == v1alpha1.MachineRunning, nil
+	})
+
+	return found
+}
+
+// events returns the reasons and messages of the driver's Events on a Machine.
+func (w *worker) events(t *testing.T, machine string) map[string]string {
+	t.Helper()
+
+	list, err := w.Target.CoreV1().Events(w.Namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + machine})
+	require.NoError(t, err)
+
+	found := map[string]string{}
+	for i := range list.Items {
+		found[list.Items[i].Reason] = list.Items[i].Message
+	}
+
+	return found
+}
