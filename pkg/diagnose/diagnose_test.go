@@ -289,7 +289,6 @@ func TestCauses(t *testing.T) {
 			if tc.want == "GuestEnded" {
 				return // It is final.
 			}
-
 			early := tc.seen.Cause(got.Since.Add(time.Second), grace)
 			require.True(t, early == nil || early.ReportableAt.After(got.Since.Add(time.Second)), "a second old, it is a blip")
 		})

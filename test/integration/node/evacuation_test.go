@@ -5,9 +5,9 @@ package node
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +27,9 @@ const evacuation = "--evacuation"
 // localPool is the name of the pool whose machines cannot migrate, since their disks are not shared.
 const localPool = "local"
 
+// localGracePeriod is long enough to see a guest that shuts down.
+const localGracePeriod = 20
+
 // newEvacuated creates a pool of one Machine that can migrate, which runs when it returns.
 func newEvacuated(t *testing.T) *worker {
 	t.Helper()
@@ -39,7 +42,7 @@ func newEvacuated(t *testing.T) *worker {
 	w.RunControllers(t, evacuation)
 	w.recordStates(t)
 	w.letGuestsJoin(t)
-	w.AddPool(t, pool, 1, specWith(`{"runStrategy":"Always"}`)(t, w.Shoot))
+	w.AddPool(t, pool, 1, importedSpec(corev1.ReadWriteMany, 0)(t, w.Shoot))
 	w.machine = w.awaitMachine(t, pool)
 
 	return w
@@ -57,7 +60,7 @@ func TestEvacuation_DriverStopped(t *testing.T) {
 		}
 	}
 
-	w.AddPool(t, localPool, 1, localSpec(t, w.Shoot))
+	w.AddPool(t, localPool, 1, importedSpec(corev1.ReadWriteOnce, localGracePeriod)(t, w.Shoot))
 	local := w.awaitMachine(t, localPool)
 
 	for _, other := range w.nodes(t) {
@@ -69,13 +72,13 @@ func TestEvacuation_DriverStopped(t *testing.T) {
 	w.awaitMigration(t)
 	w.KillSidecar(t, evacuation)
 
-	w.awaitEvent(t, local.Name, "EvacuationEnded")
+	w.awaitEvent(t, local.Name, "EvacuationEnded", "replaced")
 	require.NotContains(t, w.running(t), local.Name, "its guest has left the node")
 	require.NoError(t, <-drained)
 
 	require.Equal(t, before.UID, w.instance(t).UID, "it has migrated")
 	require.NotEqual(t, source, w.instance(t).Status.NodeName)
-	w.awaitEvent(t, w.machine.Name, "EvacuationEnded")
+	w.awaitEvent(t, w.machine.Name, "EvacuationEnded", "migrated")
 	require.NotEqual(t, local.Name, w.awaitMachine(t, localPool).Name, "it was replaced")
 	require.Equal(t, w.machine.Name, w.awaitMachine(t, pool).Name)
 	w.kubectl(t, "uncordon", source)
@@ -94,7 +97,7 @@ func TestEvacuation_Cancelled(t *testing.T) {
 	require.Error(t, <-drained)
 	w.kubectl(t, "uncordon", source)
 
-	w.awaitEvent(t, w.machine.Name, "EvacuationEnded")
+	w.awaitEvent(t, w.machine.Name, "EvacuationEnded", "migrated")
 	require.Equal(t, before.UID, w.instance(t).UID, "the guest goes on")
 	w.awaitCount(t, w.awaitCount(t, 1)+3)
 	require.Equal(t, w.machine.Name, w.awaitMachine(t, pool).Name, "it was not replaced")
@@ -107,8 +110,7 @@ func TestEvacuation_MigrationFails(t *testing.T) {
 	before := w.instance(t)
 	drained := w.drain(t, before.Status.NodeName)
 	w.killTarget(t)
-	w.awaitEvent(t, w.machine.Name, "EvacuationReplacing")
-	require.Contains(t, w.events(t, w.machine.Name)["EvacuationReplacing"], "its live migration has failed")
+	w.awaitEvent(t, w.machine.Name, "EvacuationReplacing", "its live migration has failed")
 	require.NoError(t, <-drained)
 	require.NotEqual(t, w.machine.Name, w.awaitMachine(t, pool).Name, "it was replaced")
 	w.kubectl(t, "uncordon", before.Status.NodeName)
@@ -147,18 +149,6 @@ func (w *worker) killTarget(t *testing.T) {
 
 		return killed > 0, err
 	})
-}
-
-// localSpec returns the ProviderSpec of the counting guest on a disk that only one node may mount.
-func localSpec(t *testing.T, s *harness.Shoot) []byte {
-	t.Helper()
-
-	root := fmt.Sprintf(`{"source":{"http":{"url":%q}},"storage":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"16Mi"}}}}`,
-		serveCounter(t))
-
-	// The guest, which ignores the request to shut down, is killed after the grace period.
-	return harness.MergeFields(t, counterSpec(t, s), fmt.Sprintf(`{"disablePreAllocatedDataVolumes":true,"rootVolume":%s,
-		"virtualMachineTemplate":{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":20}}}}}`, root))
 }
 
 // serveCounter serves the counting guest's disk in the nodes' network, and returns its URL.
@@ -219,12 +209,16 @@ func (w *worker) awaitMigration(t *testing.T) {
 	})
 }
 
-func (w *worker) awaitEvent(t *testing.T, machine, reason string) {
+// awaitEvent waits for an Event of the driver on a Machine, whose message contains a text.
+func (w *worker) awaitEvent(t *testing.T, machine, reason, text string) {
 	t.Helper()
-	harness.Eventually(t, reason+" of "+machine, func(context.Context) (bool, error) {
-		_, found := w.events(t, machine)[reason]
+	harness.Eventually(t, reason+" of "+machine, func(ctx context.Context) (bool, error) {
+		events, err := w.events(ctx, machine)
+		message, found := events[reason]
+		if found {
+			t.Log(message)
+		}
 
-		return found, nil
+		return found && strings.Contains(message, text), err
 	})
-	t.Log(w.events(t, machine)[reason])
 }

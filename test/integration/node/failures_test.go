@@ -35,7 +35,7 @@ var failures = []failure{
 
 // TestFailures_Always requires that a guest that KubeVirt starts again comes back after every failure.
 func TestFailures_Always(t *testing.T) {
-	w := newMachine(t, noUserData, specWith(`{"runStrategy":"Always"}`))
+	w := newMachine(t, noUserData, importedSpec(corev1.ReadWriteMany, 0))
 	w.recordStates(t)
 
 	for _, f := range failures {
@@ -65,7 +65,7 @@ func TestFailures_Always(t *testing.T) {
 // TestFailures_Once requires that diagnose names the end of a guest that KubeVirt does not start again, and that the machine is
 // replaced when it is deleted.
 func TestFailures_Once(t *testing.T) {
-	w := newMachine(t, noUserData, specWith(`{"runStrategy":"Once"}`))
+	w := newWorker(t)
 	w.recordStates(t)
 
 	for _, f := range failures {
@@ -92,15 +92,6 @@ func TestFailures_Once(t *testing.T) {
 
 func noUserData(*testing.T, *harness.Shoot) string { return "#cloud-config\n" }
 
-// specWith returns the ProviderSpec of the counting guest with further fields.
-func specWith(fields string) func(*testing.T, *harness.Shoot) []byte {
-	return func(t *testing.T, s *harness.Shoot) []byte {
-		t.Helper()
-
-		return harness.MergeFields(t, counterSpec(t, s), fields)
-	}
-}
-
 // killing returns the death of a program.
 func killing(program string) func(*testing.T, *worker, string) {
 	return func(t *testing.T, _ *worker, node string) {
@@ -126,21 +117,25 @@ func losePower(t *testing.T, w *worker, node string) {
 func reboot(t *testing.T, w *worker, node string) {
 	t.Helper()
 
-	before := w.bootID(t, node)
-
+	before, err := w.bootID(t.Context(), node)
+	require.NoError(t, err)
 	require.NoError(t, harness.Lab().Nodes.Kill(t.Context(), node))
 	require.NoError(t, harness.Lab().Nodes.Boot(t.Context(), node))
-	harness.Eventually(t, node+" has booted again", func(context.Context) (bool, error) { return w.bootID(t, node) != before, nil })
+	harness.Eventually(t, node+" has booted again", func(ctx context.Context) (bool, error) {
+		now, err := w.bootID(ctx, node)
+
+		return err == nil && now != before, err
+	})
 	w.awaitReady(t, node, corev1.ConditionTrue)
 }
 
-func (w *worker) bootID(t *testing.T, node string) string {
-	t.Helper()
+func (w *worker) bootID(ctx context.Context, node string) (string, error) {
+	found, err := w.Kube.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
 
-	found, err := w.Kube.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
-	require.NoError(t, err)
-
-	return found.Status.NodeInfo.BootID
+	return found.Status.NodeInfo.BootID, nil
 }
 
 // awaitReady waits until a provider node's condition Ready has a status.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -109,7 +108,7 @@ func (w *worker) register(ctx context.Context, name string) error {
 	return err
 }
 
-// awaitRunningMachines waits until a pool has a Machine that is Running, and returns it.
+// awaitMachine waits until a pool has a Machine that is Running, and returns it.
 func (w *worker) awaitMachine(t *testing.T, pool string) *v1alpha1.Machine {
 	t.Helper()
 
@@ -129,17 +128,17 @@ func (w *worker) awaitMachine(t *testing.T, pool string) *v1alpha1.Machine {
 	return found
 }
 
-// events returns the reasons and messages of the driver's Events on a Machine.
-func (w *worker) events(t *testing.T, machine string) map[string]string {
-	t.Helper()
-
-	list, err := w.Target.CoreV1().Events(w.Namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + machine})
-	require.NoError(t, err)
+// events returns the messages of the Events on a Machine, by their reasons.
+func (w *worker) events(ctx context.Context, machine string) (map[string]string, error) {
+	list, err := w.Target.CoreV1().Events(w.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + machine})
+	if err != nil {
+		return nil, err
+	}
 
 	found := map[string]string{}
 	for i := range list.Items {
 		found[list.Items[i].Reason] = list.Items[i].Message
 	}
 
-	return found
+	return found, nil
 }

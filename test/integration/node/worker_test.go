@@ -43,14 +43,31 @@ func newWorker(t *testing.T) *worker {
 	return newMachine(t, noUserData, counterSpec)
 }
 
-// counterSpec returns the ProviderSpec of the counting guest, which cannot shut down. Only this binding of the pod network can migrate.
+// counterSpec returns the ProviderSpec of the counting guest on a container disk, with which KubeVirt starts it once.
 func counterSpec(t *testing.T, s *harness.Shoot) []byte {
 	t.Helper()
 
-	root := fmt.Sprintf(`{"containerDisk":{"image":%q,"imagePullPolicy":"IfNotPresent"}}`, images.Counter)
+	return specWith(t, s, fmt.Sprintf(`{"containerDisk":{"image":%q,"imagePullPolicy":"IfNotPresent"}}`, images.Counter), 0)
+}
 
-	return harness.MergeFields(t, s.Spec(node.Zone, root), `{"memory":{"guest":"128Mi"},"networks":[{"pod":{},"masquerade":{}}],
-		"virtualMachineTemplate":{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":0}}}}}`)
+// importedSpec returns the ProviderSpec of the counting guest on a volume with an access mode, with which KubeVirt always starts it.
+func importedSpec(mode corev1.PersistentVolumeAccessMode, gracePeriod int) func(*testing.T, *harness.Shoot) []byte {
+	return func(t *testing.T, s *harness.Shoot) []byte {
+		t.Helper()
+
+		return specWith(t, s, fmt.Sprintf(`{"source":{"http":{"url":%q}},"storage":{"accessModes":[%q],"resources":{"requests":{"storage":"16Mi"}}}}`,
+			serveCounter(t), mode), gracePeriod)
+	}
+}
+
+// specWith returns the ProviderSpec of a counting guest, which is killed after a grace period, in seconds, since it does not shut down. Only
+// this binding of the pod network can migrate.
+func specWith(t *testing.T, s *harness.Shoot, root string, gracePeriod int) []byte {
+	t.Helper()
+
+	return harness.MergeFields(t, s.Spec(node.Zone, root), fmt.Sprintf(`{"memory":{"guest":"128Mi"},"networks":[{"pod":{},"masquerade":{}}],
+		"disablePreAllocatedDataVolumes":true,
+		"virtualMachineTemplate":{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":%d}}}}}`, gracePeriod))
 }
 
 // newMachine creates a pool of one Machine, and returns when the Machine exists.

@@ -60,7 +60,7 @@ func (n *Nodes) join(ctx context.Context, one *node) error {
 // ip runs the program of the root folder, since this machine may lack it.
 func (n *Nodes) ip(ctx context.Context, calls ...string) error {
 	for _, arguments := range calls {
-		command := exec.CommandContext(ctx, "/usr/bin/ip", strings.Fields(arguments)...) //nolint:gosec // our own arguments
+		command := exec.CommandContext(ctx, "/usr/bin/ip", strings.Fields(arguments)...)
 		command.Dir = "/"
 		command.SysProcAttr = process.BoundToParent()
 		command.SysProcAttr.Chroot = n.options.Root

@@ -25,7 +25,9 @@ func (n *Nodes) Boot(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := n.join(ctx, one); err != nil { // its interface has ended with it
+	// Its interface ends with its network namespace, which may not have ended yet.
+	_ = n.ip(ctx, "link del "+one.hostDevice())
+	if err := n.join(ctx, one); err != nil {
 		return err
 	}
 	if err := n.start(one, n.credentials); err != nil {
