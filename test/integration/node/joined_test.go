@@ -47,10 +47,11 @@ func (w *worker) letGuestsJoin(t *testing.T) {
 					continue
 				}
 
-				_, known := last[name]
-				last[name] = counts[len(counts)-1]
-				// The next attempt follows.
-				_ = w.heartbeat(ctx, &machines.Items[i], !known)
+				// After an error, the next attempt follows.
+				if _, known := last[name]; known || w.register(ctx, name) == nil {
+					last[name] = counts[len(counts)-1]
+					_ = w.heartbeat(ctx, name)
+				}
 			}
 		}, every)
 	}()
@@ -61,28 +62,27 @@ func (w *worker) letGuestsJoin(t *testing.T) {
 	})
 }
 
-// heartbeat is what a kubelet does every ten seconds, and at its start.
-func (w *worker) heartbeat(ctx context.Context, machine *v1alpha1.Machine, starts bool) error {
-	if starts {
-		if err := w.register(ctx, machine.Name); err != nil {
-			return err
-		}
-	}
-
+// heartbeat is what a kubelet does every ten seconds.
+func (w *worker) heartbeat(ctx context.Context, name string) error {
 	leases := w.Target.CoordinationV1().Leases(corev1.NamespaceNodeLease)
-	lease := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: machine.Name},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &machine.Name, RenewTime: ptr.To(metav1.NowMicro())},
+
+	lease, err := leases.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		lease, err = leases.Create(ctx, lease, metav1.CreateOptions{})
 	}
 
-	_, err := leases.Update(ctx, lease, metav1.UpdateOptions{})
-	if apierrors.IsNotFound(err) {
-		_, err = leases.Create(ctx, lease, metav1.CreateOptions{})
+	if err != nil {
+		return err
 	}
+
+	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &name, RenewTime: ptr.To(metav1.NowMicro())}
+	_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
 
 	return err
 }
 
+// register is what a kubelet does at its start.
 func (w *worker) register(ctx context.Context, name string) error {
 	nodes := w.Target.CoreV1().Nodes()
 
