@@ -15,7 +15,7 @@ import (
 // GetMachineStatus checks whether the machine exists and has been scheduled.
 //
 // Codes: NotFound (no VirtualMachine of this name is managed by this driver), Uninitialized (not
-// scheduled yet; the response is returned too), Aborted (an earlier machine of this name is being
+// scheduled yet, or its guest has failed; the response is returned too), Aborted (an earlier machine of this name is being
 // deleted), FailedPrecondition (it is not at its recorded address), InvalidArgument,
 // PermissionDenied, Unauthenticated, Unavailable.
 func (p *MachinePlugin) GetMachineStatus(

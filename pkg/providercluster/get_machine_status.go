@@ -14,8 +14,8 @@ import (
 )
 
 // GetMachineStatus implements spi.PluginSPI. It never reports the failure of a machine, after which
-// machine-controller-manager would wait for minutes. For a machine that is not scheduled,
-// spi.ErrUninitialized makes it call InitializeMachine, which reports the failure.
+// machine-controller-manager would wait for minutes. For a machine that is not scheduled, or whose guest has
+// failed, spi.ErrUninitialized makes it call InitializeMachine, which reports the failure.
 func (m *Machines) GetMachineStatus(ctx context.Context, in *spi.ObserveMachineInput) (*spi.Machine, error) {
 	c, vm, err := m.getOwned(ctx, in)
 	if err != nil {
