@@ -143,8 +143,9 @@ func TestExplainMachine_DrainOfLastNode(t *testing.T) {
 	const (
 		running = `{"kind":"VirtualMachineInstance","apiVersion":"kubevirt.io/v1","metadata":{"name":"m","namespace":"machines","uid":"vmi",
 			"creationTimestamp":"2026-01-02T03:04:05Z","labels":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"}},
-			"status":{"phase":"Running","nodeName":"node-a","evacuationNodeName":"node-a","activePods":{"source":"node-a","target":""}}}`
+			"status":{"phase":"Running","nodeName":"node-a","evacuationNodeName":"node-a","activePods":{"left":"node-b","source":"node-a","target":""}}}`
 		pods = `{"kind":"PodList","apiVersion":"v1","items":[
+			{"metadata":{"name":"launcher-0","namespace":"machines","uid":"left"},"spec":{"nodeName":"node-b"},"status":{"phase":"Succeeded"}},
 			{"metadata":{"name":"launcher-1","namespace":"machines","uid":"source"},"spec":{"nodeName":"node-a"},"status":{"phase":"Running"}},
 			{"metadata":{"name":"launcher-2","namespace":"machines","uid":"target","labels":{"kubevirt.io/migrationJobUID":"x"},
 				"annotations":{"kubevirt.io/migrationJobName":"evacuation-1"}},
@@ -177,6 +178,7 @@ func TestExplainMachine_DrainOfLastNode(t *testing.T) {
 			require.Equal(t, allowed, slices.Contains(cluster.asked, "virtualmachineinstancemigrations"), "a forbidden request is not sent")
 			require.Equal(t, !allowed, strings.Contains(strings.Join(got.Unread, ""), "kubernetes/evacuation/provider-namespace"))
 			require.Equal(t, allowed, slices.ContainsFunc(got.Objects, func(o spi.Object) bool { return o.Role == "live migration" }))
+			require.False(t, slices.ContainsFunc(got.Objects, func(o spi.Object) bool { return o.Name == "launcher-0" }), "an earlier migration has left it")
 		})
 	}
 }
