@@ -101,11 +101,6 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 		return nil, fmt.Errorf("prepare the lab's binaries: %w", err)
 	}
 	begin := time.Now()
-	stop := screen.Report(o.Progress, func(elapsed time.Duration) string {
-		return fmt.Sprintf("start the control planes of the provider cluster with KubeVirt %s and CDI %s and of the control cluster: Kubernetes %s, %s",
-			found.binaries.KubeVirtVersion, found.binaries.CDIVersion, found.binaries.KubernetesVersion, screen.Clock(elapsed))
-	})
-	defer stop()
 	f, err := newFolder(o.Dir, o.RealNodes > 0)
 	if err != nil {
 		return nil, err
@@ -165,12 +160,31 @@ func (l *Lab) start(ctx context.Context, o Options, found prepared) (err error) 
 	if err := l.startGuests(ctx, o, found.guests); err != nil {
 		return err
 	}
-	if err := l.connectNodes(ctx, o, found); err != nil {
+	if err := l.bootNodes(ctx, o, found); err != nil {
 		return err
 	}
 	if l.manifests, err = newManifests(filepath.Join(l.folder.data(), "manifests"), l.Binaries.Kubectl); err != nil {
 		return err
 	}
+	if err := l.startControlPlanes(ctx, o); err != nil {
+		return fmt.Errorf("start control planes: %w", err)
+	}
+	if l.Nodes != nil {
+		return l.joinNodes(ctx, o)
+	}
+	l.simulator, err = l.startSimulator(ctx, o)
+	return err
+}
+
+// startControlPlanes starts those of all clusters.
+func (l *Lab) startControlPlanes(ctx context.Context, o Options) error {
+	defer screen.Report(o.Progress, func(elapsed time.Duration) string {
+		what := "start the control planes of the provider cluster with KubeVirt %s and CDI %s and of the control cluster: Kubernetes %s, %s"
+		if l.Nodes != nil {
+			what = "import the images of the nodes, and " + what
+		}
+		return fmt.Sprintf(what, l.Binaries.KubeVirtVersion, l.Binaries.CDIVersion, l.Binaries.KubernetesVersion, screen.Clock(elapsed))
+	})()
 	options := func(name string) controlplane.Options {
 		return controlplane.Options{
 			Dir:         filepath.Join(l.folder.data(), name),
@@ -179,7 +193,7 @@ func (l *Lab) start(ctx context.Context, o Options, found prepared) (err error) 
 			SpendMemory: o.SpendMemory,
 		}
 	}
-	err = controlplane.Together(ctx, func(ctx context.Context) (err error) {
+	err := controlplane.Together(ctx, func(ctx context.Context) (err error) {
 		if o.SeparateTarget {
 			l.Target, err = controlplane.StartTarget(ctx, options("target"))
 		}
@@ -199,16 +213,9 @@ func (l *Lab) start(ctx context.Context, o Options, found prepared) (err error) 
 		l.Control, err = controlplane.StartControl(ctx, own)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("start control planes: %w", err)
-	}
 	if l.Target == nil {
 		l.Target = l.Control
 	}
-	if l.Nodes != nil {
-		return l.startNodes(ctx, o)
-	}
-	l.simulator, err = l.startSimulator(ctx, o)
 	return err
 }
 

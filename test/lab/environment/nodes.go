@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
@@ -42,8 +43,9 @@ func (p *prepared) prepareNodes(ctx context.Context, progress io.Writer) (err er
 	return err
 }
 
-// connectNodes makes the network of the nodes. It precedes the control planes, which listen in it.
-func (l *Lab) connectNodes(ctx context.Context, o Options, found prepared) (err error) {
+// bootNodes makes the network of the nodes, in which the control planes listen, and starts the nodes, which import their
+// images while the control planes start.
+func (l *Lab) bootNodes(ctx context.Context, o Options, found prepared) (err error) {
 	if o.RealNodes == 0 {
 		return nil
 	}
@@ -58,7 +60,10 @@ func (l *Lab) connectNodes(ctx context.Context, o Options, found prepared) (err 
 		Cgroup:  l.folder.cgroup(),
 		Count:   o.RealNodes,
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return l.Nodes.Start()
 }
 
 // realNodes returns how the provider cluster and its nodes reach each other, or nil if the nodes are simulated.
@@ -74,9 +79,12 @@ func (l *Lab) realNodes(o Options) *controlplane.Nodes {
 	}
 }
 
-// startNodes starts the nodes and virt-handler, and returns when they are ready.
-func (l *Lab) startNodes(ctx context.Context, o Options) error {
-	err := l.Nodes.Start(node.Credentials{CA: l.Provider.CA(), Kubeconfig: l.Provider.KubeletKubeconfig})
+// joinNodes lets the nodes join, starts virt-handler, and returns when they are ready.
+func (l *Lab) joinNodes(ctx context.Context, o Options) error {
+	defer screen.Report(o.Progress, func(elapsed time.Duration) string {
+		return fmt.Sprintf("wait for %d real nodes and their virt-handlers: %s", o.RealNodes, screen.Clock(elapsed))
+	})()
+	err := l.Nodes.Join(node.Credentials{CA: l.Provider.CA(), Kubeconfig: l.Provider.KubeletKubeconfig})
 	if err != nil {
 		return err
 	}

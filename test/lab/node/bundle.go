@@ -68,7 +68,6 @@ func (n *Nodes) mounts(one *node) []object {
 	mount := func(target, kind, source string, options ...string) object {
 		return object{"destination": target, "type": kind, "source": source, "options": options}
 	}
-	lab := filepath.Join(one.dir, "lab")
 	return []object{
 		mount("/proc", "proc", "proc"),
 		mount("/dev", "tmpfs", "tmpfs", "mode=755"),
@@ -83,7 +82,7 @@ func (n *Nodes) mounts(one *node) []object {
 		mount("/var/lib/kubelet", "bind", filepath.Join(one.dir, "kubelet"), "rbind"),
 		mount(VolumesOnNodes, "bind", n.Volumes(), "rbind"),
 		mount("/var/log", "bind", one.log, "rbind"),
-		mount("/opt/lab", "bind", lab, "rbind", "ro"),
+		mount("/opt/lab", "bind", one.lab(), "rbind", "ro"),
 		mount("/opt/lab/images", "bind", n.options.Images, "rbind", "ro"),
 		mount("/opt/lab/kubelet", "bind", n.options.Kubelet, "rbind", "ro"),
 	}

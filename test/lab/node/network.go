@@ -37,7 +37,7 @@ func (n *Nodes) connect(ctx context.Context) error {
 		return err
 	}
 	for _, one := range n.nodes {
-		if err := n.join(ctx, one); err != nil {
+		if err := n.plug(ctx, one); err != nil {
 			return err
 		}
 	}
@@ -48,8 +48,8 @@ func (n *Nodes) connect(ctx context.Context) error {
 	return nil
 }
 
-// join makes a pair of interfaces, of which runc moves one into the node, and the route to the node's pods.
-func (n *Nodes) join(ctx context.Context, one *node) error {
+// plug makes a pair of interfaces, of which runc moves one into the node, and the route to the node's pods.
+func (n *Nodes) plug(ctx context.Context, one *node) error {
 	return n.ip(ctx,
 		"link add "+one.hostDevice()+" type veth peer name "+one.device(),
 		"link set "+one.hostDevice()+" master "+bridge+" up",

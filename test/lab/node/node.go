@@ -46,9 +46,8 @@ type Options struct {
 
 // Nodes are the real nodes of a lab, and the network that joins them.
 type Nodes struct {
-	options     Options
-	nodes       []*node
-	credentials Credentials // of Start
+	options Options
+	nodes   []*node
 }
 
 // node is one of them.
@@ -96,23 +95,47 @@ type Credentials struct {
 	Kubeconfig func(node string) ([]byte, error)
 }
 
-// Start starts all nodes. It does not wait until they are ready.
-func (n *Nodes) Start(c Credentials) error {
-	n.credentials = c
+// Start starts all nodes, which then import their images. It does not wait for that, and needs no API server.
+func (n *Nodes) Start() error {
 	for _, one := range n.nodes {
-		if err := n.start(one, c); err != nil {
+		if err := n.start(one); err != nil {
 			return fmt.Errorf("start node %s: %w", one.name, err)
 		}
 	}
 	return nil
 }
 
-func (n *Nodes) start(one *node, c Credentials) error {
+// Join lets the kubelets join the cluster. It does not wait until the nodes are ready.
+func (n *Nodes) Join(c Credentials) error {
+	for _, one := range n.nodes {
+		if err := one.join(c); err != nil {
+			return fmt.Errorf("let node %s join: %w", one.name, err)
+		}
+	}
+	return nil
+}
+
+// join writes the credentials. The node waits for the kubeconfig, which must be complete when it appears.
+func (one *node) join(c Credentials) error {
 	kubeconfig, err := c.Kubeconfig(one.name)
 	if err != nil {
 		return err
 	}
-	if err := n.writeFiles(one, c.CA, kubeconfig); err != nil {
+	if err := os.WriteFile(filepath.Join(one.lab(), "ca.crt"), c.CA, 0o600); err != nil {
+		return fmt.Errorf("write the CA certificate: %w", err)
+	}
+	incomplete := filepath.Join(one.lab(), "kubeconfig.new")
+	if err := os.WriteFile(incomplete, kubeconfig, 0o600); err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return os.Rename(incomplete, filepath.Join(one.lab(), "kubeconfig"))
+}
+
+// lab returns the folder of the node's configuration, which it mounts.
+func (one *node) lab() string { return filepath.Join(one.dir, "lab") }
+
+func (n *Nodes) start(one *node) error {
+	if err := n.writeFiles(one); err != nil {
 		return err
 	}
 	if err := n.writeBundle(one); err != nil {
@@ -178,7 +201,7 @@ func (n *node) stop(ctx context.Context) error {
 }
 
 // writeFiles writes the configuration of a node, and makes its folders.
-func (n *Nodes) writeFiles(one *node, ca, kubeconfig []byte) error {
+func (n *Nodes) writeFiles(one *node) error {
 	for _, folder := range []string{"upper", "work", "root", "containerd", "kubelet", "lab/cni", "lab/images"} {
 		if err := os.MkdirAll(filepath.Join(one.dir, folder), 0o755); err != nil {
 			return fmt.Errorf("create folder: %w", err)
@@ -189,7 +212,7 @@ func (n *Nodes) writeFiles(one *node, ca, kubeconfig []byte) error {
 			return fmt.Errorf("create folder: %w", err)
 		}
 	}
-	contents := map[string][]byte{"ca.crt": ca, "kubeconfig": kubeconfig, "kubelet": nil} // the program is mounted there
+	contents := map[string][]byte{"kubelet": nil} // the program is mounted there
 	for name, target := range map[string]string{
 		"init.sh": "init.sh", "containerd.toml": "containerd.toml", "kubelet.yaml": "kubelet.yaml", "cni.conflist": "cni/10-lab.conflist",
 	} {
@@ -200,7 +223,7 @@ func (n *Nodes) writeFiles(one *node, ca, kubeconfig []byte) error {
 		contents[target] = []byte(strings.ReplaceAll(string(data), "POD_SUBNET", one.podSubnet()))
 	}
 	for name, data := range contents {
-		if err := os.WriteFile(filepath.Join(one.dir, "lab", name), data, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(one.lab(), name), data, 0o600); err != nil {
 			return fmt.Errorf("write %s: %w", name, err)
 		}
 	}

@@ -27,10 +27,10 @@ func (n *Nodes) Boot(ctx context.Context, name string) error {
 	}
 	// Its interface ends with its network namespace, which may not have ended yet.
 	_ = n.ip(ctx, "link del "+one.hostDevice())
-	if err := n.join(ctx, one); err != nil {
+	if err := n.plug(ctx, one); err != nil {
 		return err
 	}
-	if err := n.start(one, n.credentials); err != nil {
+	if err := n.start(one); err != nil {
 		return fmt.Errorf("start node %s: %w", name, err)
 	}
 	return nil

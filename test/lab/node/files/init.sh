@@ -34,22 +34,29 @@ echo "$NAME" > /etc/hostname
 printf '127.0.0.1 localhost\n%s %s\n' "$ADDRESS" "$NAME" > /etc/hosts
 echo 'nameserver 127.0.0.1' > /etc/resolv.conf
 
-containerd --config /opt/lab/containerd.toml >> /var/log/containerd.log 2>&1 &
-until ctr version > /dev/null 2>&1; do sleep 0.2; done
-[ -e /var/lib/containerd/imported ] || for archive in /opt/lab/images/*.tar; do
-  ctr --namespace k8s.io images import --discard-unpacked-layers "$archive" >> /var/log/import.log 2>&1
-done
-touch /var/lib/containerd/imported
-# The target pod of a migration names images by their digests, as if they were from a registry.
-ctr --namespace k8s.io images list | while read -r name _ digest _; do
-  case $name in
-    lab.local/*) ctr --namespace k8s.io images tag "$name" "${name%:*}@$digest" >> /var/log/import.log 2>&1 ;;
-  esac
-done
+# Imports the images and runs kubelet, after the lab has written its kubeconfig.
+run() {
+  until ctr version > /dev/null 2>&1; do sleep 0.2; done
+  [ -e /var/lib/containerd/imported ] || for archive in /opt/lab/images/*.tar; do
+    ctr --namespace k8s.io images import --discard-unpacked-layers "$archive" >> /var/log/import.log 2>&1
+  done
+  touch /var/lib/containerd/imported
+  # The target pod of a migration names images by their digests, as if they were from a registry.
+  ctr --namespace k8s.io images list | while read -r name _ digest _; do
+    case $name in
+      lab.local/*) ctr --namespace k8s.io images tag "$name" "${name%:*}@$digest" >> /var/log/import.log 2>&1 ;;
+    esac
+  done
+  until [ -e /opt/lab/kubeconfig ]; do sleep 0.2; done
+  while :; do
+    /opt/lab/kubelet --config=/opt/lab/kubelet.yaml --kubeconfig=/opt/lab/kubeconfig --hostname-override="$NAME" --node-ip="$ADDRESS" \
+      --node-labels="$LABELS" >> /var/log/kubelet.log 2>&1 || :
+    sleep 1
+  done
+}
 
-while :; do
-  /opt/lab/kubelet --config=/opt/lab/kubelet.yaml --kubeconfig=/opt/lab/kubeconfig --hostname-override="$NAME" --node-ip="$ADDRESS" \
-    --node-labels="$LABELS" >> /var/log/kubelet.log 2>&1 || :
-  sleep 1
-done &
-read -r _ <&3
+containerd --config /opt/lab/containerd.toml >> /var/log/containerd.log 2>&1 &
+run &
+runner=$!
+read -r _ <&3 &
+wait -n "$runner" $!
