@@ -12,14 +12,15 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
 )
 
-// enter makes the kubeconfigs in the state usable outside of an isolated lab: copies of them lead through its entrance.
+// enter makes the kubeconfigs in the state usable outside of an isolated lab: copies of them lead through its entrance. That of the
+// driver stays, since the driver runs inside.
 func (st *state) enter(entrance *node.Entrance) error {
 	if entrance == nil {
 		return nil
 	}
 	files := []*string{&st.ProviderKubeconfig, &st.ControlKubeconfig, &st.TargetKubeconfig}
 	if st.Shoot != nil {
-		files = append(files, &st.Shoot.ProviderKubeconfig, &st.Shoot.MCMKubeconfig, &st.Shoot.SidecarKubeconfig)
+		files = append(files, &st.Shoot.MCMKubeconfig, &st.Shoot.SidecarKubeconfig)
 	}
 	for _, file := range files {
 		config, err := clientcmd.LoadFromFile(*file)

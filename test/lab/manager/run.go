@@ -40,7 +40,7 @@ func run(ctx context.Context, r request, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	st := &state{Name: r.name, PID: os.Getpid(), StartedAt: time.Now().UTC(), LogDir: environment.LogDir(dir)}
+	st := &state{Name: r.name, PID: os.Getpid(), ParentPID: os.Getppid(), StartedAt: time.Now().UTC(), LogDir: environment.LogDir(dir)}
 	if err := s.save(st); err != nil {
 		return err
 	}

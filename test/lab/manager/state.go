@@ -23,6 +23,7 @@ import (
 type state struct {
 	Name               string    `json:"name"`
 	PID                int       `json:"pid"`
+	ParentPID          int       `json:"parentPID"` // of a lab with real nodes: the process that waits for it outside of its namespaces
 	Ready              bool      `json:"ready"`
 	StartedAt          time.Time `json:"startedAt"`
 	ProviderKubeconfig string    `json:"providerKubeconfig,omitempty"`
@@ -52,7 +53,7 @@ type shootState struct {
 	Name               string `json:"name"`
 	Namespace          string `json:"namespace"`
 	ProviderNamespace  string `json:"providerNamespace"`
-	ProviderKubeconfig string `json:"providerKubeconfig"` // with the driver's permissions
+	ProviderKubeconfig string `json:"providerKubeconfig"` // with the driver's permissions, for the driver: it works inside the lab
 	MCMKubeconfig      string `json:"mcmKubeconfig"`
 	SidecarKubeconfig  string `json:"sidecarKubeconfig"`
 }
