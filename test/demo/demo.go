@@ -23,6 +23,7 @@ type options struct {
 	keep      bool // leave the lab running
 	overGRPC  bool // run the driver in a separate process
 	realGuest bool // boot one worker instead of simulating several
+	realNodes bool // run one worker on real provider nodes
 }
 
 // demo is the running demo.
@@ -35,6 +36,9 @@ type demo struct {
 	lab   *lab // nil before it is ready
 	seen  sights
 	looks int
+
+	counter counter // only with real nodes
+	moves   int     // live migrations of the counter
 }
 
 // duration is the time taken by a chapter.

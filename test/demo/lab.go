@@ -31,6 +31,7 @@ const (
 // process if the demo owns it.
 type lab struct {
 	PID                int    `json:"pid"`
+	ParentPID          int    `json:"parentPID"`
 	Ready              bool   `json:"ready"`
 	ProviderKubeconfig string `json:"providerKubeconfig"`
 	ControlKubeconfig  string `json:"controlKubeconfig"`
@@ -69,6 +70,9 @@ func (d *demo) startLab(ctx context.Context) error {
 	args = append(args, "--name", labName, "--shoot", labName, "--sidecar", sidecar)
 	if d.realGuest {
 		args = append(args, "--guests=real")
+	}
+	if d.realNodes {
+		args = append(args, "--nodes=real")
 	}
 	driverArgs, sidecarArgs := d.programArgs()
 	if d.overGRPC {
@@ -123,8 +127,9 @@ func (d *demo) awaitLab(ctx context.Context, c *child) (found *lab, err error) {
 			return false, err
 		}
 		// `up` exits when the lab is ready. The state of a `run` counts only if it is our own,
-		// because a killed lab leaves its state behind.
-		return ended || found.PID == c.command.Process.Pid, nil
+		// because a killed lab leaves its state behind. With real nodes, our child starts it in namespaces of its own.
+		own := c.command.Process.Pid
+		return ended || found.PID == own || found.ParentPID == own, nil
 	})
 	if err != nil {
 		return nil, err

@@ -23,8 +23,11 @@ import (
 
 // contents returns the chapters in order.
 func contents(o options) []chapter {
-	if o.realGuest {
+	switch {
+	case o.realGuest:
 		return realContents(o.keep)
+	case o.realNodes:
+		return nodesContents(o.keep)
 	}
 	all := []chapter{
 		{title: "Check the requirements", play: (*demo).checkRequirements},
@@ -47,7 +50,7 @@ func contents(o options) []chapter {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGHUP, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second ctrl-C ends the demo at once, and the kernel then ends the lab
-	o, err := readOptions(os.Getenv("KEEP"), os.Getenv("DRIVER"), os.Getenv("GUEST"))
+	o, err := readOptions(os.Getenv("KEEP"), os.Getenv("DRIVER"), os.Getenv("GUEST"), os.Getenv("NODES"))
 	if err == nil {
 		err = run(ctx, o)
 	}
@@ -61,8 +64,19 @@ func main() {
 	}
 }
 
-func readOptions(keep, driver, guest string) (options, error) {
-	o := options{keep: keep != "" && keep != "0" && keep != "false", overGRPC: driver == "grpc", realGuest: guest == "real"}
+func readOptions(keep, driver, guest, nodes string) (options, error) {
+	o := options{
+		keep:      keep != "" && keep != "0" && keep != "false",
+		overGRPC:  driver == "grpc",
+		realGuest: guest == "real",
+		realNodes: nodes == "real",
+	}
+	if nodes != "" && !o.realNodes {
+		return o, fmt.Errorf("NODES=%s: the only value is real; leave it empty for simulated provider nodes", nodes)
+	}
+	if o.realNodes && o.realGuest {
+		return o, errors.New("NODES=real cannot be combined with GUEST=real")
+	}
 	if guest != "" && !o.realGuest {
 		return o, fmt.Errorf("GUEST=%s: the only value is real; leave it empty for simulated guests", guest)
 	}

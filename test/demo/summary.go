@@ -17,15 +17,23 @@ func (d *demo) summarize() {
 	d.out.Line("=== Results")
 	results := d.results()
 	limits := "storage, and the guests, which boot at once."
-	if d.realGuest {
+	switch {
+	case d.realGuest:
 		results = d.realResults()
 		limits = "and storage. QEMU emulated the processor of the guest."
+	case d.realNodes:
+		results = d.nodesResults()
 	}
 	for _, fact := range results {
 		d.out.Line("  - %s", fact)
 	}
-	d.out.Line("Real: the Kubernetes, KubeVirt and CDI control planes, machine-controller-manager, the driver. Simulated: provider nodes,")
-	d.out.Line("%s", limits)
+	if d.realNodes {
+		d.out.Line("Real: the control planes, the provider nodes with kubelet, containerd, virt-handler, virt-launcher, libvirt and QEMU, the driver.")
+		d.out.Line("Without KVM, QEMU emulates the processor of the guest.")
+	} else {
+		d.out.Line("Real: the Kubernetes, KubeVirt and CDI control planes, machine-controller-manager, the driver. Simulated: provider nodes,")
+		d.out.Line("%s", limits)
+	}
 	d.out.Line("")
 	d.out.Line("=== Durations")
 	for _, s := range d.spent {
@@ -59,8 +67,11 @@ func (d *demo) suggestNext() {
 	} else {
 		d.out.Line("  make demo KEEP=1        leaves the lab running, for your own kubectl commands")
 		d.out.Line("  make demo DRIVER=grpc   runs the driver in a separate process")
-		if d.realGuest {
+		switch {
+		case d.realGuest:
 			d.out.Line("  make test-guest         tests guests that boot")
+		case d.realNodes:
+			d.out.Line("  make test-node          tests the driver on real provider nodes")
 		}
 	}
 	d.out.Line("  make test               runs the tests against the same control planes")

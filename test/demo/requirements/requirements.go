@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package requirements checks whether this machine can run a demo, and prints what was found. Both
-// demos call it before anything that takes long. It must not depend on what they show.
+// demos call it before anything that takes long. It must not know what they show.
 package requirements
 
 import (
@@ -20,7 +20,8 @@ import (
 	"syscall"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest/host"
+	guest "github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest/host"
+	node "github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/host"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/screen"
 )
 
@@ -35,13 +36,14 @@ type facts struct {
 	folder string // the relevant folder with the least free disk space
 	disk   uint64
 	memory uint64
-	guest  *guestFacts // nil: guests are simulated
+	guest  *realFacts // nil: guests are simulated
+	nodes  *realFacts // nil: provider nodes are simulated
 }
 
-// guestFacts are the properties of a host that are needed for a worker that boots.
-type guestFacts struct {
+// realFacts are the properties of a host that are needed for a worker that boots, or for real provider nodes.
+type realFacts struct {
 	missing error // nil: nothing
-	cached  bool  // the guests' image was built before
+	cached  bool  // what only they need was built before
 }
 
 // Requirements of a first run, and of a run with cached binaries.
@@ -53,21 +55,30 @@ const (
 	guestDisk   = 6 * gib // of a first build of the guests' image, kubelet and CDI's importer, on top of that of the lab
 )
 
+// Requirements of real provider nodes, on top of those of the lab.
+const (
+	nodesMemory = 2 * gib // of containerd, kubelet, virt-handler and the launchers on two nodes
+	nodesDisk   = 2 * gib // of the images on two nodes
+	nodesBuild  = 6 * gib // of a first build of their programs and images
+)
+
 // Check is what a demo needs.
 type Check struct {
 	// Screen shows the properties of the machine, and what is missing.
 	Screen *screen.Screen
 	// RealGuest is set if a worker boots in QEMU.
 	RealGuest bool
+	// RealNodes is set if provider nodes are real.
+	RealNodes bool
 	// Built are patterns of files in the lab's cache that the demo needs in addition to those of the lab.
 	Built []string
-	// Outlook returns how long the demo takes if the lab and the guests' image were built before, or were not.
+	// Outlook returns how long the demo takes if the lab and the images of guests or nodes were built before, or were not.
 	Outlook func(lab, image bool) string
 }
 
 // Run returns an error if something is missing.
 func (c Check) Run(ctx context.Context) error {
-	found, err := gatherFacts(ctx, c.RealGuest, c.Built)
+	found, err := c.gatherFacts(ctx)
 	if err != nil {
 		return err
 	}
@@ -82,7 +93,7 @@ func (c Check) Run(ctx context.Context) error {
 		return fmt.Errorf("%d thing(s) missing, see above", len(problems))
 	}
 	c.Screen.Line("")
-	c.Screen.Line("%s", c.Outlook(found.cached, found.guest != nil && found.guest.cached))
+	c.Screen.Line("%s", c.Outlook(found.cached, found.imagesCached()))
 	return nil
 }
 
@@ -119,10 +130,17 @@ func (f facts) problems() []string {
 	if need := f.memoryNeed(); f.memory > 0 && f.memory < need {
 		all = append(all, fmt.Sprintf("memory: %s are needed. Remedy: end other programs, or use a larger machine.", inGiB(need)))
 	}
-	if f.guest != nil && f.guest.missing != nil {
-		all = append(all, f.guest.missing.Error())
+	for _, part := range []*realFacts{f.guest, f.nodes} {
+		if part != nil && part.missing != nil {
+			all = append(all, part.missing.Error())
+		}
 	}
 	return all
+}
+
+// imagesCached reports whether what real guests or nodes need was built before.
+func (f facts) imagesCached() bool {
+	return f.guest != nil && f.guest.cached || f.nodes != nil && f.nodes.cached
 }
 
 func (f facts) diskNeed() uint64 {
@@ -133,25 +151,37 @@ func (f facts) diskNeed() uint64 {
 	if f.guest != nil && !f.guest.cached {
 		need += guestDisk
 	}
+	if f.nodes != nil {
+		need += nodesDisk
+	}
+	if f.nodes != nil && !f.nodes.cached {
+		need += nodesBuild
+	}
 	return need
 }
 
 func (f facts) memoryNeed() uint64 {
-	if f.guest != nil {
+	switch {
+	case f.guest != nil:
 		return leastMemory + guestMemory
+	case f.nodes != nil:
+		return leastMemory + nodesMemory
 	}
 	return leastMemory
 }
 
-func gatherFacts(ctx context.Context, realGuest bool, built []string) (facts, error) {
+func (c Check) gatherFacts(ctx context.Context) (facts, error) {
 	f := facts{os: runtime.GOOS, cpus: runtime.NumCPU(), memory: availableMemory()}
 	cache, err := binaries.CacheDir()
 	if err != nil {
 		return facts{}, fmt.Errorf("find the lab's cache: %w", err)
 	}
-	f.cached = wereBuilt(cache, append(built, "kubernetes-*/kube-scheduler", "kubevirt-*/virt-controller", "cdi-*/cdi-controller", "mcm-*/machine-controller-manager")...)
-	if realGuest {
-		f.guest = &guestFacts{missing: host.Check(), cached: wereBuilt(cache, "kubelet-*/kubelet", "importer-*/importer", "guest-*/disk.raw")}
+	f.cached = wereBuilt(cache, append(c.Built, "kubernetes-*/kube-scheduler", "kubevirt-*/virt-controller", "cdi-*/cdi-controller", "mcm-*/machine-controller-manager")...)
+	if c.RealGuest {
+		f.guest = &realFacts{missing: guest.Check(), cached: wereBuilt(cache, "kubelet-*/kubelet", "importer-*/importer", "guest-*/disk.raw")}
+	}
+	if c.RealNodes {
+		f.nodes = &realFacts{missing: node.Check(), cached: wereBuilt(cache, "kubelet-*/kubelet", "runc-*/runc", "node-*/virt-launcher", "debian-*/root", "images-*/kubevirt.tar")}
 	}
 	folders := []string{cache}
 	if output, err := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOCACHE", "GOMODCACHE").Output(); err == nil {

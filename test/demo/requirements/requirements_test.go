@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest/host"
+	node "github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/host"
 )
 
 func TestProblems(t *testing.T) {
@@ -45,14 +46,14 @@ func TestProblems(t *testing.T) {
 		"real guests": {
 			reason: "the lab runs them",
 			change: func(f *facts) {
-				f.guest = &guestFacts{cached: true}
+				f.guest = &realFacts{cached: true}
 				f.memory = leastMemory + guestMemory
 			},
 		},
 		"no image": {
 			reason: "QEMU needs memory, and the image must be built",
 			change: func(f *facts) {
-				f.guest = &guestFacts{}
+				f.guest = &realFacts{}
 				f.cached = true
 				f.disk = laterDisk
 			},
@@ -61,10 +62,29 @@ func TestProblems(t *testing.T) {
 		"no packages": {
 			reason: "the packages are named",
 			change: func(f *facts) {
-				f.guest = &guestFacts{missing: fmt.Errorf("%w: Remedy: x", host.ErrMissing), cached: true}
+				f.guest = &realFacts{missing: fmt.Errorf("%w: Remedy: x", host.ErrMissing), cached: true}
 				f.memory = leastMemory + guestMemory
 			},
 			want: []string{"this machine cannot run real guests"},
+		},
+		"real nodes": {
+			reason: "their images are copied for each node",
+			change: func(f *facts) {
+				f.nodes = &realFacts{cached: true}
+				f.cached = true
+				f.disk = laterDisk
+				f.memory = leastMemory + nodesMemory
+			},
+			want: []string{"4.0 GiB are needed in /cache"},
+		},
+		"no root": {
+			reason: "the remedy is named",
+			change: func(f *facts) {
+				f.nodes = &realFacts{missing: fmt.Errorf("%w: Remedy: x", node.ErrMissing), cached: true}
+				f.memory = leastMemory + nodesMemory
+				f.disk += nodesDisk
+			},
+			want: []string{"this machine cannot run real nodes"},
 		},
 		"both": {
 			reason: "all problems are reported at once",
