@@ -71,7 +71,7 @@ help: ## List the commands.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Demonstrate the driver on real control planes on this machine. KEEP=1 leaves it running, DRIVER=grpc runs the driver over gRPC, KUBERNETES, KUBEVIRT and CDI choose versions, GUEST=real boots one worker in QEMU.
+demo: ## Demonstrate the driver on real control planes on this machine. KEEP=1 leaves it running, DRIVER=grpc runs the driver over gRPC, KUBERNETES, KUBEVIRT and CDI choose versions, GUEST=real boots one worker in QEMU, NODES=real runs one on real provider nodes.
 	@echo 'Build the demo ...' && $(LAB) scenario demo
 
 .PHONY: demo-shoot
@@ -170,6 +170,10 @@ test-provider: ## Run machine-controller-manager's own integration suite for pro
 test-node: ## Run the driver on real provider nodes: kubelet, virt-handler, QEMU, live migration, without KVM. Skipped if packages are missing, unless LAB_NODES=required.
 	$(GOTEST) -tags=node -timeout=$(GUEST_TIMEOUT) -v ./test/integration/node
 
+.PHONY: test-migration
+test-migration: ## Live-migrate one machine between real provider nodes, as a part of make verify: the short half of make test-node.
+	$(GOTEST) -tags=node -short -timeout=$(TEST_TIMEOUT) -run='^TestLiveMigration$$' -v ./test/integration/node
+
 .PHONY: test-guest
 test-guest: ## Boot real guests in QEMU and let them join, without KVM (half an hour). Skipped if packages are missing, unless LAB_GUEST=required.
 	$(GOTEST) -tags=guest -timeout=$(GUEST_TIMEOUT) -v ./test/integration/guest
@@ -261,9 +265,9 @@ generate: reference ## Generate code, the JSON Schemas, the reference pages, the
 	done
 
 .PHONY: verify
-verify: ## Run the checks of CI: tidy, generate, format, lint, image (of this architecture) and test. Fails if that changed a file.
+verify: ## Run the checks of CI: tidy, generate, format, lint, image (of this architecture), test and test-migration. Fails if that changed a file.
 	@before=$$(git status --porcelain --untracked-files=all; git diff HEAD | git hash-object --stdin); \
-	$(MAKE) tidy generate format lint image test ARCHITECTURES="$$(go env GOHOSTARCH)"; \
+	$(MAKE) tidy generate format lint image test test-migration ARCHITECTURES="$$(go env GOHOSTARCH)"; \
 	after=$$(git status --porcelain --untracked-files=all; git diff HEAD | git hash-object --stdin); \
 	if [ "$$before" != "$$after" ]; then \
 		echo "make verify changed these files; review and commit them:"; git status --short; git diff HEAD --stat; exit 1; \

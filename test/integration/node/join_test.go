@@ -34,6 +34,10 @@ const bootLimit = 40 * time.Minute
 // TestDrain drains the provider node of a worker that has joined: its image is imported by CDI's importer into a volume that both
 // nodes mount, its kubelet joins with a bootstrap token, and the drain migrates it.
 func TestDrain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("its guest boots for minutes")
+	}
+
 	w := newMachine(t, guestUserData, guestSpec)
 	source := w.awaitRunning(t)
 	before := w.awaitJoined(t)
@@ -86,8 +90,15 @@ func guestSpec(t *testing.T, s *harness.Shoot) []byte {
 		"networks":[{"pod":{},"masquerade":{}}]}`)
 }
 
-// serveGuest serves the guests' image in the nodes' network, and returns its URL.
+// serveGuest serves the guests' image, and returns its URL.
 func serveGuest(t *testing.T) string {
+	t.Helper()
+
+	return serve(t, func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, guestImage) })
+}
+
+// serve serves a disk image in the nodes' network until the end of the test, and returns its URL.
+func serve(t *testing.T, handler http.HandlerFunc) string {
 	t.Helper()
 
 	var listen net.ListenConfig
@@ -97,7 +108,7 @@ func serveGuest(t *testing.T) string {
 
 	server := &http.Server{
 		ReadHeaderTimeout: time.Minute,
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, guestImage) }),
+		Handler:           handler,
 	}
 
 	go func() { _ = server.Serve(listener) }()

@@ -7,6 +7,7 @@ package node
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/host"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/root"
 )
 
 // guestImage is the disk image of guests with kubelet.
@@ -25,17 +27,30 @@ var guestImage string
 
 // TestMain runs no test on a machine that cannot run nodes, unless LAB_NODES=required.
 func TestMain(m *testing.M) {
-	if code, text := refusal(host.Check(), os.Getenv("LAB_NODES")); text != "" {
+	flag.Parse()
+
+	ctx := context.Background()
+
+	if code, text := refusal(missing(ctx), os.Getenv("LAB_NODES")); text != "" {
 		fmt.Fprintln(os.Stderr, text)
 		os.Exit(code)
 	}
 
-	if err := isolate(context.Background()); err != nil {
+	if err := isolate(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "node:", err)
 		os.Exit(1)
 	}
 
-	os.Exit(harness.Main(context.Background(), m, suite.RealNodes))
+	os.Exit(harness.Main(ctx, m, suite.RealNodes))
+}
+
+// missing returns what this machine lacks.
+func missing(ctx context.Context) error {
+	if err := host.Check(); err != nil {
+		return err
+	}
+
+	return root.Check(ctx)
 }
 
 // isolate builds what the lab runs, and then leaves the network of this machine.
@@ -45,6 +60,10 @@ func isolate(ctx context.Context) error {
 
 	if err := environment.Prepare(ctx, options); err != nil {
 		return err
+	}
+
+	if testing.Short() { // no test has such a guest
+		return node.Isolate()
 	}
 
 	// The guests' image, with the kubelet of the nodes.

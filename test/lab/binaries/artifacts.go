@@ -25,6 +25,26 @@ type Artifact struct {
 	Produce func(ctx context.Context, into string) error
 }
 
+// Built reports whether the outputs exist and are recent.
+func (a Artifact) Built() (bool, error) {
+	cache, err := CacheDir()
+	if err != nil {
+		return false, err
+	}
+	for _, name := range a.Outputs {
+		info, err := os.Stat(filepath.Join(cache, a.Set+"-"+a.Hash, name))
+		if err != nil || a.isOld(info, time.Now()) {
+			return false, nil //nolint:nilerr // it is missing
+		}
+	}
+	return true, nil
+}
+
+// isOld reports whether an output is too old.
+func (a Artifact) isOld(output os.FileInfo, now time.Time) bool {
+	return a.MaxAge > 0 && now.Sub(output.ModTime()) >= a.MaxAge
+}
+
 // EnsureArtifact returns the folder with the outputs, and first builds them if they are missing or too
 // old. Concurrent callers build only once.
 func EnsureArtifact(ctx context.Context, progress io.Writer, a Artifact) (string, error) {
@@ -58,7 +78,7 @@ func (a Artifact) expire(target string, now time.Time) error {
 	for _, name := range a.Outputs {
 		file := filepath.Join(target, name)
 		info, err := os.Stat(file)
-		if err != nil || a.MaxAge == 0 || now.Sub(info.ModTime()) < a.MaxAge {
+		if err != nil || !a.isOld(info, now) {
 			continue
 		}
 		if err := os.RemoveAll(file); err != nil {

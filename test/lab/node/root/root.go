@@ -13,6 +13,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,12 +37,19 @@ const (
 	// maxAge bounds the age of the folder, since Debian changes the packages of a suite.
 	maxAge = 30 * 24 * time.Hour
 	folder = "root"
+	// checkTimeout bounds the request of Check.
+	checkTimeout = 20 * time.Second
 )
 
 // Ensure returns the root folder, and first unpacks it unless a recent one exists.
 func Ensure(ctx context.Context, progress io.Writer) (string, error) {
+	found, err := binaries.EnsureArtifact(ctx, progress, artifact())
+	return filepath.Join(found, folder), err
+}
+
+func artifact() binaries.Artifact {
 	sum := sha256.Sum256([]byte(suite + packageList + strings.Join(arguments("", ""), " ")))
-	artifact, err := binaries.EnsureArtifact(ctx, progress, binaries.Artifact{
+	return binaries.Artifact{
 		Name:     "Debian's packages for nodes",
 		Set:      "debian",
 		Hash:     hex.EncodeToString(sum[:])[:12],
@@ -49,12 +57,49 @@ func Ensure(ctx context.Context, progress io.Writer) (string, error) {
 		Estimate: 80 * time.Second,
 		MaxAge:   maxAge,
 		Produce:  produce,
-	})
-	return filepath.Join(artifact, folder), err
+	}
+}
+
+// Check returns an error that names the remedy unless a recent folder exists, or Debian's packages can be reached.
+func Check(ctx context.Context) error {
+	built, err := artifact().Built()
+	if err != nil || built {
+		return err
+	}
+	mirror, err := mirror(sourceFiles())
+	if err != nil {
+		return err
+	}
+	return reach(ctx, mirror)
+}
+
+// reach returns an error unless a mirror has the suite.
+func reach(ctx context.Context, mirror string) error {
+	address := mirror + "/dists/" + suite + "/InRelease"
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, address, http.NoBody)
+	if err != nil {
+		return fmt.Errorf("read the sources of packages: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("real nodes need packages of Debian: %w; name a mirror that can be reached in /etc/apt/sources.list, or set http_proxy", err)
+	}
+	_ = response.Body.Close() // nothing was read
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("real nodes need packages of Debian: %s answers %s; name a mirror with %s in /etc/apt/sources.list", address, response.Status, suite)
+	}
+	return nil
+}
+
+// sourceFiles returns the files that mirror reads.
+func sourceFiles() (sources, list string) {
+	return "/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list"
 }
 
 func produce(ctx context.Context, into string) error {
-	mirror, err := mirror("/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list")
+	mirror, err := mirror(sourceFiles())
 	if err != nil {
 		return err
 	}

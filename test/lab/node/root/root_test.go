@@ -4,6 +4,8 @@
 package root
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -36,4 +38,17 @@ func TestMirror(t *testing.T) {
 			require.Equal(t, test.want, found, test.reason)
 		})
 	}
+}
+
+func TestReach(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/debian/dists/trixie/InRelease" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	require.NoError(t, reach(t.Context(), server.URL+"/debian"))
+	require.ErrorContains(t, reach(t.Context(), server.URL+"/ubuntu"), "404 Not Found; name a mirror with trixie")
+	server.Close()
+	require.ErrorContains(t, reach(t.Context(), server.URL+"/debian"), "name a mirror that can be reached")
 }
