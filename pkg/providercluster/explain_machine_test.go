@@ -282,9 +282,12 @@ func TestObjectsOf_GoldenImage(t *testing.T) {
 
 	var roles []string
 
-	for _, object := range objectsOf(&evidence{Evidence: diagnose.Evidence{VirtualMachine: vm, Images: []cdiv1beta1.DataVolume{
-		image("machines", "golden"), image("other", "golden"), image("machines", "other"),
-	}}}) {
+	for _, object := range objectsOf(&evidence{Evidence: diagnose.Evidence{
+		VirtualMachine: vm,
+		Images: []cdiv1beta1.DataVolume{
+			image("machines", "golden"), image("other", "golden"), image("machines", "other"),
+		},
+	}}) {
 		roles = append(roles, object.Role)
 	}
 

@@ -56,9 +56,14 @@ func TestInitialized(t *testing.T) {
 	}{
 		"Scheduling": {reason: "it has no provider node", status: kubevirtv1.VirtualMachineInstanceStatus{Phase: kubevirtv1.Scheduling}},
 		"Scheduled":  {reason: "its guest starts", status: kubevirtv1.VirtualMachineInstanceStatus{Phase: kubevirtv1.Scheduled, NodeName: "host"}, want: true},
-		"NotStarted": {reason: "its guest cannot start", status: kubevirtv1.VirtualMachineInstanceStatus{
-			Phase: kubevirtv1.Scheduled, NodeName: "host", Conditions: []kubevirtv1.VirtualMachineInstanceCondition{synchronized},
-		}},
+		"NotStarted": {
+			reason: "its guest cannot start",
+			status: kubevirtv1.VirtualMachineInstanceStatus{
+				Phase:      kubevirtv1.Scheduled,
+				NodeName:   "host",
+				Conditions: []kubevirtv1.VirtualMachineInstanceCondition{synchronized},
+			},
+		},
 		"Failed": {reason: "its guest has ended for good", status: kubevirtv1.VirtualMachineInstanceStatus{Phase: kubevirtv1.Failed, NodeName: "host"}},
 	}
 

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -9,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/screen"
 )
 
 // nodesContents are the chapters of the demo with real provider nodes.

@@ -138,8 +138,10 @@ func TestDiagnose_GuestDoesNotRun(t *testing.T) {
 		"NotStarted": {fault: behaviour.FaultNoBoot, want: "GuestNotStarted", say: "has not started the guest"},
 		"SyncFailed": {fault: behaviour.FaultSyncFailed, want: "GuestNotStarted", say: "LinkAdd: operation not supported", told: true},
 		"Ended": {
-			fault: behaviour.FaultCrash, want: "GuestEnded", told: true,
-			say: "with runStrategy Once, KubeVirt does not start it again; the last event: The VirtualMachineInstance crashed",
+			fault: behaviour.FaultCrash,
+			want:  "GuestEnded",
+			told:  true,
+			say:   "with runStrategy Once, KubeVirt does not start it again; the last event: The VirtualMachineInstance crashed",
 		},
 		"Stopped": {want: "MachineStopped", say: "spec.runStrategy is Halted", stop: true},
 	}

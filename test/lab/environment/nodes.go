@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
@@ -26,6 +25,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/images"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/root"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/volumes"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/screen"
 )
 
 // prepareNodes builds what real nodes run.
