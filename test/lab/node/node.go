@@ -116,23 +116,23 @@ func (n *Nodes) Join(c Credentials) error {
 }
 
 // join writes the credentials. The node waits for the kubeconfig, which must be complete when it appears.
-func (one *node) join(c Credentials) error {
-	kubeconfig, err := c.Kubeconfig(one.name)
+func (n *node) join(c Credentials) error {
+	kubeconfig, err := c.Kubeconfig(n.name)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(one.lab(), "ca.crt"), c.CA, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(n.lab(), "ca.crt"), c.CA, 0o600); err != nil {
 		return fmt.Errorf("write the CA certificate: %w", err)
 	}
-	incomplete := filepath.Join(one.lab(), "kubeconfig.new")
+	incomplete := filepath.Join(n.lab(), "kubeconfig.new")
 	if err := os.WriteFile(incomplete, kubeconfig, 0o600); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
-	return os.Rename(incomplete, filepath.Join(one.lab(), "kubeconfig"))
+	return os.Rename(incomplete, filepath.Join(n.lab(), "kubeconfig"))
 }
 
 // lab returns the folder of the node's configuration, which it mounts.
-func (one *node) lab() string { return filepath.Join(one.dir, "lab") }
+func (n *node) lab() string { return filepath.Join(n.dir, "lab") }
 
 func (n *Nodes) start(one *node) error {
 	if err := n.writeFiles(one); err != nil {
