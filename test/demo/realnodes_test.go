@@ -14,3 +14,16 @@ func TestParseCounts(t *testing.T) {
 	require.Equal(t, []int64{9, 10, 11}, parseCounts("SeaBIOS\r\n\r\n0009\r\n000A\r\n000B\r\n00"), "the last line is incomplete")
 	require.Empty(t, parseCounts("Booting from Hard Disk...\n"))
 }
+
+func TestCounterConsole(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, (&demo{}).counterConsole(), "nothing runs")
+	require.Equal(t, "\n  console: 7", (&demo{counter: counter{node: "provider-a-0", first: 1, last: 7}}).counterConsole())
+}
+
+func TestOutlook_RealNodes(t *testing.T) {
+	t.Parallel()
+	d := &demo{options: options{realNodes: true}}
+	require.Contains(t, d.outlook(true, true), "the demo takes 2 minutes")
+	require.Contains(t, d.outlook(true, false), "20 to 40 minutes", "the images are missing")
+}
