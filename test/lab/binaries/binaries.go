@@ -47,8 +47,10 @@ type Binaries struct {
 	Launcher string // writes the domain of a VirtualMachineInstance with KubeVirt's code
 	Importer string // imports a disk image with CDI's code
 
-	// Runc, CDIImporter and NodePrograms are empty unless EnsureNodes has built them.
+	// Runc, KubeProxy, CoreDNS, CDIImporter and NodePrograms are empty unless EnsureNodes has built them.
 	Runc         string // runs real nodes as containers
+	KubeProxy    string
+	CoreDNS      string
 	CDIImporter  string // the program of importer pods
 	NodePrograms string // a folder with KubeVirt's programs for nodes and launchers; see NodeFiles
 
@@ -150,6 +152,8 @@ func ensure(
 	found.Launcher = existing(l.targets["launcher"], "launcher")
 	found.Importer = existing(l.targets["importer"], "importer")
 	found.Runc = existing(l.targets["runc"], "runc")
+	found.KubeProxy = existing(l.targets[kubeProxy], kubeProxy)
+	found.CoreDNS = existing(l.targets[coreDNS], coreDNS)
 	found.CDIImporter = existing(l.targets["importer"], cdiImporter)
 	if existing(l.targets[nodeSet], virtHandlerManifest) != "" {
 		found.NodePrograms = l.targets[nodeSet]

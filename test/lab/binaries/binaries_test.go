@@ -265,9 +265,10 @@ func TestOldKubeVirt(t *testing.T) {
 func TestGuestVersions(t *testing.T) {
 	t.Parallel()
 	for set, want := range map[string]struct{ module, minor string }{
-		"kubelet":  {module: kubernetes.module, minor: kubernetes.preset},
-		"importer": {module: cdi.module, minor: cdi.preset},
-		"launcher": {module: kubeVirt.module, minor: launcherMinor},
+		"kubelet":    {module: kubernetes.module, minor: kubernetes.preset},
+		"kube-proxy": {module: kubernetes.module, minor: kubernetes.preset},
+		"importer":   {module: cdi.module, minor: cdi.preset},
+		"launcher":   {module: kubeVirt.module, minor: launcherMinor},
 	} {
 		version, err := required(filepath.Join("../modules", set), want.module)
 		require.NoError(t, err)

@@ -21,8 +21,30 @@ const (
 	launcherFiles       = "virt-launcher-files"
 )
 
-// cdiImporter is the program of CDI's importer pods.
-const cdiImporter = "cdi-importer"
+// The programs of CDI's pods. cdiClonerFiles is a folder with the script that starts one of them.
+const (
+	cdiImporter     = "cdi-importer"
+	cdiCloner       = "cdi-cloner"
+	cdiUploadServer = "cdi-uploadserver"
+	cdiClonerFiles  = "cdi-cloner-files"
+)
+
+// Programs of real nodes' network.
+const (
+	kubeProxy = "kube-proxy"
+	coreDNS   = "coredns"
+)
+
+// CDIPrograms returns the files of CDI's pods by their names in the images.
+func (b *Binaries) CDIPrograms() map[string]string {
+	folder := filepath.Dir(b.CDIImporter)
+	return map[string]string{
+		cdiImporter:         b.CDIImporter,
+		cdiCloner:           filepath.Join(folder, cdiCloner),
+		cdiUploadServer:     filepath.Join(folder, cdiUploadServer),
+		"cloner_startup.sh": filepath.Join(folder, cdiClonerFiles, "cloner_startup.sh"),
+	}
+}
 
 // The module of KubeVirt, and its folder of commands.
 const (
@@ -75,6 +97,10 @@ func (l layout) nodePrograms() []step {
 		s("container-disk", nodeSet, time.Second, []string{"container-disk"}, compiledFromC(kubeVirtModule, "cmd/container-disk-v2alpha/main.c")),
 		s("KubeVirt's files for launchers", nodeSet, time.Second, []string{launcherFiles}, copied(kubeVirtModule, "cmd/virt-launcher")),
 		s("CDI's importer for pods", "importer", 200*time.Second, []string{cdiImporter}, compile(ldflags, cdi.module+"/cmd/cdi-importer")),
+		s("CDI's cloner and upload server", "importer", 40*time.Second, []string{cdiCloner, cdiUploadServer, cdiClonerFiles},
+			both(compile(ldflags, cdi.module+"/cmd/cdi-cloner", cdi.module+"/cmd/cdi-uploadserver"), copied(cdi.module, "cmd/cdi-cloner"))),
+		s(kubeProxy, kubeProxy, 90*time.Second, []string{kubeProxy}, compile(kubernetesLdflags(l.versions["kubelet"]), "k8s.io/kubernetes/cmd/kube-proxy")),
+		s("CoreDNS", coreDNS, 120*time.Second, []string{coreDNS}, compile(ldflags, "./cmd/coredns")),
 		s("virt-handler's DaemonSet", nodeSet, 5*time.Second, []string{virtHandlerManifest}, printed("./cmd/virt-handler-manifest")),
 	}
 }

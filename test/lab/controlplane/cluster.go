@@ -158,7 +158,7 @@ func (c *Cluster) apiServerArgs(port int) []string {
 		"--service-account-issuer=" + issuer,
 		"--service-account-key-file=" + p.file("service-account.key"),
 		"--service-account-signing-key-file=" + p.file("service-account.key"),
-		"--service-cluster-ip-range=127.96.0.0/16", // reaches nothing outside this machine
+		"--service-cluster-ip-range=" + c.options.serviceRange(),
 		"--requestheader-client-ca-file=" + p.file("front-proxy-ca.crt"),
 		"--requestheader-allowed-names=" + frontProxyName,
 		"--requestheader-username-headers=X-Remote-User",

@@ -34,6 +34,8 @@ const (
 	virtHandler       = "system:serviceaccount:kubevirt:kubevirt-handler"
 	cdiAPIServer      = "system:serviceaccount:cdi:cdi-apiserver"
 	cdiController     = "system:serviceaccount:cdi:cdi-sa"
+	kubeProxy         = "system:kube-proxy"
+	coreDNS           = "system:coredns"
 )
 
 func newIdentity(name string) (identity, error) {

@@ -79,6 +79,44 @@ func (c *Cluster) nodeArgs() []string {
 	}
 }
 
+// serviceRange returns that of the cluster. Without real nodes, there is no kube-proxy, and the addresses must reach nothing outside this
+// machine.
+func (o Options) serviceRange() string {
+	if o.Nodes != nil {
+		return "10.96.0.0/16"
+	}
+	return "127.96.0.0/16"
+}
+
+// ProxyKubeconfig returns the kubeconfig of kube-proxy on real nodes.
+func (c *Cluster) ProxyKubeconfig() ([]byte, error) {
+	return kubeconfig(c.Name, c.nodeURL(), c.pki.ca.pem, c.identities[kubeProxy].token, "")
+}
+
+// StartDNS starts CoreDNS for the pods of real nodes, on the address of the API server in their network.
+func (c *Cluster) StartDNS(ctx context.Context) error {
+	role := named("rbac.authorization.k8s.io/v1", "ClusterRole", coreDNS)
+	role["rules"] = []any{
+		object{"apiGroups": []any{""}, "resources": []any{"services", "namespaces"}, "verbs": []any{"list", "watch"}},
+		object{"apiGroups": []any{"discovery.k8s.io"}, "resources": []any{"endpointslices"}, "verbs": []any{"list", "watch"}},
+	}
+	err := c.apply(ctx, []unstructured.Unstructured{{Object: role}, clusterRoleBinding(coreDNS, coreDNS, "User", coreDNS)})
+	if err != nil {
+		return err
+	}
+	file, err := c.writeKubeconfig(coreDNS, "coredns")
+	if err != nil {
+		return err
+	}
+	configuration := filepath.Join(c.dir, "Corefile")
+	text := fmt.Sprintf(".:53 {\n\tbind %s\n\terrors\n\tkubernetes cluster.local {\n\t\tkubeconfig %s\n\t}\n}\n", c.options.Nodes.Server, file)
+	if err := os.WriteFile(configuration, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("write the configuration of CoreDNS: %w", err)
+	}
+	_, err = c.start("coredns", c.options.Binaries.CoreDNS, "-conf="+configuration)
+	return err
+}
+
 // CA returns the certificate of the cluster's authority, in PEM.
 func (c *Cluster) CA() []byte { return c.pki.ca.pem }
 

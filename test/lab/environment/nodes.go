@@ -57,6 +57,7 @@ func (l *Lab) bootNodes(ctx context.Context, o Options, found prepared) (err err
 		Images:  found.images,
 		Runc:    found.binaries.Runc,
 		Kubelet: found.binaries.Kubelet,
+		Proxy:   found.binaries.KubeProxy,
 		Cgroup:  l.folder.cgroup(),
 		Count:   o.RealNodes,
 	})
@@ -84,8 +85,15 @@ func (l *Lab) joinNodes(ctx context.Context, o Options) error {
 	defer screen.Report(o.Progress, func(elapsed time.Duration) string {
 		return fmt.Sprintf("wait for %d real nodes and their virt-handlers: %s", o.RealNodes, screen.Clock(elapsed))
 	})()
-	err := l.Nodes.Join(node.Credentials{CA: l.Provider.CA(), Kubeconfig: l.Provider.KubeletKubeconfig})
+	proxy, err := l.Provider.ProxyKubeconfig()
 	if err != nil {
+		return err
+	}
+	err = l.Nodes.Join(node.Credentials{CA: l.Provider.CA(), Kubeconfig: l.Provider.KubeletKubeconfig, Proxy: proxy})
+	if err != nil {
+		return err
+	}
+	if err := l.Provider.StartDNS(ctx); err != nil {
 		return err
 	}
 	if err := l.Provider.StartVirtHandler(ctx); err != nil {

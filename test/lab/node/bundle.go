@@ -85,6 +85,7 @@ func (n *Nodes) mounts(one *node) []object {
 		mount("/opt/lab", "bind", one.lab(), "rbind", "ro"),
 		mount("/opt/lab/images", "bind", n.options.Images, "rbind", "ro"),
 		mount("/opt/lab/kubelet", "bind", n.options.Kubelet, "rbind", "ro"),
+		mount("/opt/lab/kube-proxy", "bind", n.options.Proxy, "rbind", "ro"),
 	}
 }
 

@@ -39,6 +39,7 @@ type Options struct {
 	Images  string         // the folder of package images
 	Runc    string
 	Kubelet string
+	Proxy   string // kube-proxy
 	// Cgroup is the beginning of the names of the nodes' cgroups.
 	Cgroup string
 	Count  int
@@ -93,6 +94,7 @@ func New(ctx context.Context, o Options) (*Nodes, error) {
 type Credentials struct {
 	CA         []byte // in PEM
 	Kubeconfig func(node string) ([]byte, error)
+	Proxy      []byte // the kubeconfig of kube-proxy
 }
 
 // Start starts all nodes, which then import their images. It does not wait for that, and needs no API server.
@@ -123,6 +125,9 @@ func (n *node) join(c Credentials) error {
 	}
 	if err := os.WriteFile(filepath.Join(n.lab(), "ca.crt"), c.CA, 0o600); err != nil {
 		return fmt.Errorf("write the CA certificate: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(n.lab(), "kube-proxy.kubeconfig"), c.Proxy, 0o600); err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
 	}
 	incomplete := filepath.Join(n.lab(), "kubeconfig.new")
 	if err := os.WriteFile(incomplete, kubeconfig, 0o600); err != nil {
@@ -212,9 +217,9 @@ func (n *Nodes) writeFiles(one *node) error {
 			return fmt.Errorf("create folder: %w", err)
 		}
 	}
-	contents := map[string][]byte{"kubelet": nil} // the program is mounted there
+	contents := map[string][]byte{"kubelet": nil, "kube-proxy": nil} // the programs are mounted there
 	for name, target := range map[string]string{
-		"init.sh": "init.sh", "containerd.toml": "containerd.toml", "kubelet.yaml": "kubelet.yaml", "cni.conflist": "cni/10-lab.conflist",
+		"init.sh": "init.sh", "containerd.toml": "containerd.toml", "kubelet.yaml": "kubelet.yaml", "kube-proxy.yaml": "kube-proxy.yaml", "cni.conflist": "cni/10-lab.conflist",
 	} {
 		data, err := files.ReadFile("files/" + name)
 		if err != nil {

@@ -49,6 +49,10 @@ run() {
   done
   until [ -e /opt/lab/kubeconfig ]; do sleep 0.2; done
   while :; do
+    /opt/lab/kube-proxy --config=/opt/lab/kube-proxy.yaml --hostname-override="$NAME" >> /var/log/kube-proxy.log 2>&1 || :
+    sleep 1
+  done &
+  while :; do
     /opt/lab/kubelet --config=/opt/lab/kubelet.yaml --kubeconfig=/opt/lab/kubeconfig --hostname-override="$NAME" --node-ip="$ADDRESS" \
       --node-labels="$LABELS" >> /var/log/kubelet.log 2>&1 || :
     sleep 1

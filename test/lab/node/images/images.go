@@ -27,8 +27,10 @@ const (
 	// VirtHandler and VirtLauncher have the version of KubeVirt as their tag.
 	VirtHandler  = "lab.local/virt-handler"
 	VirtLauncher = "lab.local/virt-launcher"
-	// CDI is the image of CDI's pods (modules/cdi-1.65), of which importers run.
-	CDI = "lab.local/cdi:latest"
+	// Importer, Cloner and UploadServer are the images of CDI's pods (modules/cdi-1.65).
+	Importer     = "lab.local/cdi-importer:latest"
+	Cloner       = "lab.local/cdi-cloner:latest"
+	UploadServer = "lab.local/cdi-uploadserver:latest"
 )
 
 // builder is the code that writes the images: those of other code are not used.

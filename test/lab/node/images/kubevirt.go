@@ -43,7 +43,9 @@ func writeKubeVirt(ctx context.Context, built *binaries.Binaries, root, file str
 	return writeArchive(file, []string{lower, upper},
 		config{name: VirtLauncher + tag, user: fmt.Sprint(qemu), entrypoint: []string{"/usr/bin/virt-launcher"}},
 		config{name: VirtHandler + tag, entrypoint: []string{"/usr/bin/virt-handler"}},
-		config{name: CDI, entrypoint: []string{"/usr/bin/cdi-importer"}})
+		config{name: Importer, entrypoint: []string{"/usr/bin/cdi-importer"}},
+		config{name: Cloner, entrypoint: []string{"/usr/bin/cloner_startup.sh"}},
+		config{name: UploadServer, entrypoint: []string{"/usr/bin/cdi-uploadserver"}})
 }
 
 // left are the files of the packages that the images do not need: those of nodes only, which are a third of them, and those of the packages'
@@ -73,7 +75,6 @@ func fillUpper(ctx context.Context, built *binaries.Binaries, root, folder strin
 	theirs := os.DirFS(built.LauncherFiles())
 	programs := os.DirFS(built.NodePrograms)
 	packages := os.DirFS(root)
-	importer := os.DirFS(filepath.Dir(built.CDIImporter))
 	copies := []fileCopy{
 		{from: ours, name: "etc/passwd", to: "etc/passwd", mode: 0o644},
 		{from: ours, name: "etc/group", to: "etc/group", mode: 0o644},
@@ -85,7 +86,9 @@ func fillUpper(ctx context.Context, built *binaries.Binaries, root, folder strin
 		{from: theirs, name: "qemu", to: "etc/libvirt/hooks/qemu", mode: 0o755},
 		{from: theirs, name: "node-labeller/node-labeller.sh", to: "usr/bin/node-labeller.sh", mode: 0o755},
 	}
-	copies = append(copies, fileCopy{from: importer, name: filepath.Base(built.CDIImporter), to: "usr/bin/cdi-importer", mode: 0o755})
+	for name, file := range built.CDIPrograms() {
+		copies = append(copies, fileCopy{from: os.DirFS(filepath.Dir(file)), name: filepath.Base(file), to: "usr/bin/" + name, mode: 0o755})
+	}
 	for _, name := range binaries.NodeProgramNames() {
 		copies = append(copies, fileCopy{from: programs, name: name, to: "usr/bin/" + name, mode: 0o755})
 	}

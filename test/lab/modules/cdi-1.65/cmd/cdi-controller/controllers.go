@@ -39,10 +39,12 @@ import (
 
 const (
 	namespace = "cdi" // also a constant in CDI's code
-	// The images are never pulled: the lab's kubelet is simulated.
-	image      = "lab.local/cdi"
-	pullPolicy = "IfNotPresent"
-	verbosity  = "1"
+	// The images are never pulled: kubelets are simulated, or have imported them (test/lab/node/images).
+	importer     = "lab.local/cdi-importer:latest"
+	cloner       = "lab.local/cdi-cloner:latest"
+	uploadServer = "lab.local/cdi-uploadserver:latest"
+	pullPolicy   = "IfNotPresent"
+	verbosity    = "1"
 )
 
 // newManager returns a manager without metrics and leader election: a lab has only one controller,
@@ -151,11 +153,11 @@ func (s *setup) addDataVolumes(ctx context.Context) error {
 	if _, err := datavolume.NewUploadController(ctx, m, logf.Log, s.labels); err != nil {
 		return fmt.Errorf("add DataVolume upload controller: %w", err)
 	}
-	if _, err := datavolume.NewPvcCloneController(ctx, m, logf.Log, image, image, pullPolicy,
+	if _, err := datavolume.NewPvcCloneController(ctx, m, logf.Log, cloner, importer, pullPolicy,
 		s.tokens.public, s.tokens.private, s.labels); err != nil {
 		return fmt.Errorf("add DataVolume clone controller: %w", err)
 	}
-	if _, err := datavolume.NewSnapshotCloneController(ctx, m, logf.Log, image, image, pullPolicy,
+	if _, err := datavolume.NewSnapshotCloneController(ctx, m, logf.Log, cloner, importer, pullPolicy,
 		s.tokens.public, s.tokens.private, s.labels); err != nil {
 		return fmt.Errorf("add DataVolume snapshot controller: %w", err)
 	}
@@ -167,14 +169,14 @@ func (s *setup) addDataVolumes(ctx context.Context) error {
 
 func (s *setup) addClaims(context.Context) error {
 	m := s.manager
-	if _, err := controller.NewImportController(m, logf.Log, image, pullPolicy, verbosity, s.labels); err != nil {
+	if _, err := controller.NewImportController(m, logf.Log, importer, pullPolicy, verbosity, s.labels); err != nil {
 		return fmt.Errorf("add import controller: %w", err)
 	}
-	if _, err := controller.NewCloneController(m, logf.Log, image, pullPolicy, verbosity, s.clientCert, s.serverCA,
+	if _, err := controller.NewCloneController(m, logf.Log, cloner, pullPolicy, verbosity, s.clientCert, s.serverCA,
 		s.tokens.public, s.labels); err != nil {
 		return fmt.Errorf("add clone controller: %w", err)
 	}
-	if _, err := controller.NewUploadController(m, logf.Log, image, pullPolicy, verbosity, s.serverCert, s.clientCA,
+	if _, err := controller.NewUploadController(m, logf.Log, uploadServer, pullPolicy, verbosity, s.serverCert, s.clientCA,
 		s.labels); err != nil {
 		return fmt.Errorf("add upload controller: %w", err)
 	}
@@ -186,7 +188,7 @@ func (s *setup) addClaims(context.Context) error {
 
 func (s *setup) addImages(context.Context) error {
 	m := s.manager
-	if _, err := controller.NewDataImportCronController(m, logf.Log, image, pullPolicy, s.labels); err != nil {
+	if _, err := controller.NewDataImportCronController(m, logf.Log, importer, pullPolicy, s.labels); err != nil {
 		return fmt.Errorf("add DataImportCron controller: %w", err)
 	}
 	if _, err := controller.NewDataSourceController(m, logf.Log, s.labels); err != nil {
@@ -206,10 +208,10 @@ func (s *setup) addPopulators(ctx context.Context) error {
 	if _, err := populators.NewUploadPopulator(ctx, m, logf.Log, s.labels); err != nil {
 		return fmt.Errorf("add upload populator: %w", err)
 	}
-	if _, err := populators.NewClonePopulator(ctx, m, logf.Log, image, pullPolicy, s.labels, s.tokens.public); err != nil {
+	if _, err := populators.NewClonePopulator(ctx, m, logf.Log, cloner, pullPolicy, s.labels, s.tokens.public); err != nil {
 		return fmt.Errorf("add clone populator: %w", err)
 	}
-	if _, err := populators.NewForkliftPopulator(ctx, m, logf.Log, image, image, s.labels); err != nil {
+	if _, err := populators.NewForkliftPopulator(ctx, m, logf.Log, importer, importer, s.labels); err != nil {
 		return fmt.Errorf("add forklift populator: %w", err)
 	}
 	return nil
