@@ -34,19 +34,22 @@ echo "$NAME" > /etc/hostname
 printf '127.0.0.1 localhost\n%s %s\n' "$ADDRESS" "$NAME" > /etc/hosts
 echo 'nameserver 127.0.0.1' > /etc/resolv.conf
 
-# Imports the images and runs kubelet, after the lab has written its kubeconfig.
+# Imports the images and runs kube-proxy and kubelet, after the lab has written their kubeconfigs.
 run() {
   until ctr version > /dev/null 2>&1; do sleep 0.2; done
-  [ -e /var/lib/containerd/imported ] || for archive in /opt/lab/images/*.tar; do
-    ctr --namespace k8s.io images import --discard-unpacked-layers "$archive" >> /var/log/import.log 2>&1
-  done
-  touch /var/lib/containerd/imported
-  # The target pod of a migration names images by their digests, as if they were from a registry.
-  ctr --namespace k8s.io images list | while read -r name _ digest _; do
-    case $name in
-      lab.local/*) ctr --namespace k8s.io images tag "$name" "${name%:*}@$digest" >> /var/log/import.log 2>&1 ;;
-    esac
-  done
+  # A node that boots again has the images.
+  if [ ! -e /var/lib/containerd/imported ]; then
+    for archive in /opt/lab/images/*.tar; do
+      ctr --namespace k8s.io images import --discard-unpacked-layers "$archive" >> /var/log/import.log 2>&1
+    done
+    # The target pod of a migration names images by their digests, as if they were from a registry.
+    ctr --namespace k8s.io images list | while read -r name _ digest _; do
+      case $name in
+        lab.local/*) ctr --namespace k8s.io images tag "$name" "${name%:*}@$digest" >> /var/log/import.log 2>&1 ;;
+      esac
+    done
+    touch /var/lib/containerd/imported
+  fi
   until [ -e /opt/lab/kubeconfig ]; do sleep 0.2; done
   while :; do
     /opt/lab/kube-proxy --config=/opt/lab/kube-proxy.yaml --hostname-override="$NAME" >> /var/log/kube-proxy.log 2>&1 || :
