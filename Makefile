@@ -64,7 +64,7 @@ ARCHITECTURES ?= amd64 arm64
 LONG         := ^TestSoak
 # Tests that parse megabytes of hostile input: the race detector
 # multiplies time and memory, which these tests measure.
-HOSTILE      := TestHostile(Answers|Watches|Addresses|Serve)
+HOSTILE      := TestHostile(Answers|Pages|Watches|Addresses|Serve)
 
 .PHONY: help
 help: ## List the commands.

@@ -160,9 +160,9 @@ func TestCollect_NoPartialList(t *testing.T) {
 	}
 }
 
-// TestCollectSmallerPages lists objects of which 21 exceed the bounds of a response, and then
+// TestHostilePages lists objects of which 21 exceed the bounds of a response, and then
 // objects of which a single one does.
-func TestCollectSmallerPages(t *testing.T) {
+func TestHostilePages(t *testing.T) {
 	t.Parallel()
 
 	const objects = 30
@@ -188,21 +188,25 @@ func TestCollectSmallerPages(t *testing.T) {
 				first, _ := strconv.Atoi(r.URL.Query().Get("continue")) // The first page has no token.
 				asked = append(asked, limit)
 
-				var (
-					next  string
-					items []string
-				)
-				for i := first; i < min(first+limit, objects); i++ {
-					items = append(items, fmt.Sprintf(`{"metadata":{"name":"%d","finalizers":[%s]}}`, i, finalizers))
-				}
-
+				next := ""
 				if first+limit < objects {
 					next = strconv.Itoa(first + limit)
 				}
 
 				w.Header().Set("Content-Type", "application/json")
-				fmt.Fprintf(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"continue":%q},"items":[%s]}`,
-					next, strings.Join(items, ","))
+				fmt.Fprintf(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"continue":%q},"items":[`, next)
+
+				separator := ""
+				for i := first; i < min(first+limit, objects); i++ {
+					// The client ends the connection when the page exceeds its bounds.
+					if _, err := fmt.Fprintf(w, `%s{"metadata":{"name":"%d","finalizers":[%s]}}`, separator, i, finalizers); err != nil {
+						return
+					}
+
+					separator = ","
+				}
+
+				fmt.Fprint(w, "]}")
 			}))
 
 			from := clients.Metadata.Resource(kubevirtv1.GroupVersion.WithResource("virtualmachines")).Namespace("machines")

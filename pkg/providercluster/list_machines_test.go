@@ -105,9 +105,9 @@ func TestListMachines_OmitsOtherShoots(t *testing.T) {
 	}
 }
 
-// TestListMachines_EndlessLists has a server return lists of all lengths. An incomplete list must be
+// TestHostilePages has a server return lists of all lengths. An incomplete list must be
 // an error, because machine-controller-manager deletes machines by these lists.
-func TestListMachines_EndlessLists(t *testing.T) {
+func TestHostilePages(t *testing.T) {
 	t.Parallel()
 
 	// numbered is a list with count pages of this size.
