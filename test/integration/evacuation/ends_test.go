@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
 )
 
 // evacuated is a shoot under the real machine-controller-manager, with a pool of machines
@@ -160,7 +161,10 @@ func TestSoakTwoDrainsAtOnce(t *testing.T) {
 func TestCancelledDrain(t *testing.T) {
 	t.Parallel()
 
-	e := newEvacuated(t, harness.NewShoot(t), `{}`)
+	s := harness.NewShoot(t)
+	s.Annotate(t, behaviour.ShutdownLatencyAnnotation, "55s") // Until the other evictions are cancelled.
+
+	e := newEvacuated(t, s, `{}`)
 	e.awaitBegin(t)
 
 	first := e.Deletions()[0]
@@ -179,6 +183,7 @@ func TestCancelledDrain(t *testing.T) {
 	}
 
 	e.Add("test", "the other evictions were cancelled")
+	s.Annotate(t, behaviour.ShutdownLatencyAnnotation, "0s")
 
 	after := e.AwaitRunning(t, len(e.machines))
 	require.NotContains(t, after, first)
