@@ -61,10 +61,11 @@ func (m *Machines) deleteMachine(
 
 	switch {
 	case err != nil:
+		return err
+	case ours:
+		return m.removeAtAddress(ctx, c, in, vm)
 	case vm == nil:
 		err = m.removeInstance(ctx, c, in, target)
-	case ours:
-		err = m.removeAtAddress(ctx, c, in, vm)
 	case target.address.IsAbandoned() && target.claims(vm):
 		return nil // The VirtualMachine stays, and with it its disks and Secrets.
 	}
@@ -93,18 +94,10 @@ func (m *Machines) removeVirtualMachine(
 	ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput, vm *kubevirtv1.VirtualMachine,
 ) error {
 	if in.Orphan {
-		if err := m.checkOrphan(ctx, c, vm); err != nil {
-			return err
-		}
-
-		// There is no further call for an orphan after its VirtualMachine has been deleted, so its
-		// Secrets are deleted first. The VirtualMachine owns its DataVolumes.
-		if err := sweepSecrets(ctx, c, in); err != nil {
-			return err
-		}
+		return m.removeOrphan(ctx, c, in, vm)
 	}
 
-	if err := c.VirtualMachines().DeleteUnchanged(ctx, vm); err != nil || in.Orphan {
+	if err := c.VirtualMachines().DeleteUnchanged(ctx, vm); err != nil {
 		return err
 	}
 
@@ -112,7 +105,34 @@ func (m *Machines) removeVirtualMachine(
 		return err
 	}
 
-	return m.awaitMachineGone(ctx, c, vm)
+	if err := m.awaitMachineGone(ctx, c, vm); err != nil {
+		return err
+	}
+
+	if vm.DeletionTimestamp != nil {
+		return sweep(ctx, c, in) // Somebody may have deleted it with orphan propagation.
+	}
+
+	// The garbage collector deletes the DataVolumes: virt-controller makes the VirtualMachine the owner of all in its
+	// templates, also of those that existed before (ClaimMatchedDataVolumes in
+	// kubevirt.io/kubevirt/pkg/controller/controller_ref_manager.go).
+	return sweepSecrets(ctx, c, in)
+}
+
+// removeOrphan deletes the Secrets of an orphan before its VirtualMachine, since there is no further call
+// after that.
+func (m *Machines) removeOrphan(
+	ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput, vm *kubevirtv1.VirtualMachine,
+) error {
+	if err := m.checkOrphan(ctx, c, vm); err != nil {
+		return err
+	}
+
+	if err := sweepSecrets(ctx, c, in); err != nil {
+		return err
+	}
+
+	return c.VirtualMachines().DeleteUnchanged(ctx, vm)
 }
 
 // deleteLeftInstance deletes the instance of a VirtualMachine that was deleted with orphan propagation:

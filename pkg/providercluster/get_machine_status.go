@@ -35,7 +35,7 @@ func (m *Machines) GetMachineStatus(ctx context.Context, in *spi.ObserveMachineI
 		return machine, nil
 	}
 
-	instance, err := c.Instances().Get(ctx, in.Name)
+	instance, err := instanceOf(ctx, c, vm)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func (m *Machines) InitializeMachine(ctx context.Context, in *spi.ObserveMachine
 		return nil, err
 	}
 
-	instance, err := c.Instances().Get(ctx, in.Name)
+	instance, err := instanceOf(ctx, c, vm)
 	if err != nil {
 		return nil, err
 	}

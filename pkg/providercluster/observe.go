@@ -56,6 +56,18 @@ func (m *Machines) read(ctx context.Context, kubeconfig []byte, name string) (*p
 	return c, vm, err
 }
 
+// instanceOf reads the instance of a VirtualMachine. Without a request, it returns nil if virt-controller has not
+// reported one: the status is at most seconds behind, and the machine is read again.
+func instanceOf(
+	ctx context.Context, c *providerapi.Clients, vm *kubevirtv1.VirtualMachine,
+) (instance *kubevirtv1.VirtualMachineInstance, err error) {
+	if vm.Status.Created {
+		instance, err = c.Instances().Get(ctx, vm.Name)
+	}
+
+	return instance, err
+}
+
 // initialized reports whether the instance has been scheduled, and has an address if it needs one. It is not initialized if its
 // guest has failed by then: machine-controller-manager asks the last time some seconds after it was scheduled, so that this
 // is the only way to report such a failure.
