@@ -5,6 +5,7 @@ package providerapi
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"net/http"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sync/singleflight"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 
@@ -39,9 +41,11 @@ type Options struct {
 }
 
 // Cache creates clients from kubeconfigs and caches them by the hash of the kubeconfig's content: a
-// rotated kubeconfig gets new clients on its first call. The idle connections of older clients for
-// the same server and namespace are then closed. Clients that were unused for an hour are dropped,
-// and the least recently used ones if there are too many. It is safe for concurrent use.
+// rotated kubeconfig gets new clients on its first call. If only its token has changed, they continue to
+// use the connections of the older clients: a token that is renewed every few minutes costs no
+// handshakes. Otherwise, the idle connections of older clients for the same server and namespace are
+// closed. Clients that were unused for an hour are dropped, and the least recently used ones if there
+// are too many. It is safe for concurrent use.
 type Cache struct {
 	options Options
 	// large are the semaphores for large responses.
@@ -62,9 +66,18 @@ type hash [sha256.Size]byte
 type entry struct {
 	clients     *Clients
 	location    location
-	connections *http.Transport
+	connections connections
 	expiries    []kubeconfig.Expiry
 	used        time.Time
+}
+
+// connections are the connections of one or several clients. A client sends its own credentials with each
+// request, so that clients with different tokens can share them.
+type connections struct {
+	*http.Transport
+
+	// to is the hash of the server and the certificates.
+	to hash
 }
 
 // location is the server and namespace that a kubeconfig points to.
@@ -146,7 +159,7 @@ func (c *Cache) add(key hash, made *entry) {
 	defer c.mu.Unlock()
 
 	c.logNewLocation(made.location)
-	c.closeIdle(made.location)
+	c.closeIdle(made)
 
 	made.used = time.Now()
 	c.entries[key] = made
@@ -173,11 +186,11 @@ func (c *Cache) logNewLocation(to location) {
 	}
 }
 
-// closeIdle closes the idle connections to a server and namespace. Clients that are still in use, such
-// as those of another user, open new ones.
-func (c *Cache) closeIdle(to location) {
+// closeIdle closes the idle connections to the server and namespace of new clients that these do not
+// share. Clients that are still in use, such as those of another user, open new ones.
+func (c *Cache) closeIdle(made *entry) {
 	for _, e := range c.entries {
-		if e.location == to {
+		if e.location == made.location && e.connections != made.connections {
 			e.connections.CloseIdleConnections()
 		}
 	}
@@ -205,9 +218,57 @@ func (c *Cache) evict() {
 	}
 }
 
+// drop drops clients, and closes their connections if no other clients use them.
 func (c *Cache) drop(key hash) {
-	c.entries[key].connections.CloseIdleConnections()
+	dropped := c.entries[key].connections
 	delete(c.entries, key)
+
+	for _, e := range c.entries {
+		if e.connections == dropped {
+			return
+		}
+	}
+
+	dropped.CloseIdleConnections()
+}
+
+// connectionsOf returns the connections for the server and the certificates of a configuration: those
+// of other clients, or new ones.
+func (c *Cache) connectionsOf(config *rest.Config) (connections, error) {
+	to := connectionHash(config)
+
+	if found, ok := c.findConnections(to); ok {
+		return found, nil
+	}
+
+	made, err := transport.NewConnections(config, c.options.Servers)
+
+	return connections{Transport: made, to: to}, err
+}
+
+func (c *Cache) findConnections(to hash) (connections, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	for _, e := range c.entries {
+		if e.connections.to == to {
+			return e.connections, true
+		}
+	}
+
+	return connections{}, false
+}
+
+// connectionHash returns the hash of all that determines the connections of a configuration.
+func connectionHash(config *rest.Config) hash {
+	sum := sha256.New()
+
+	for _, part := range [][]byte{[]byte(config.Host), []byte(config.ServerName), config.CAData, config.CertData, config.KeyData} {
+		_ = binary.Write(sum, binary.BigEndian, uint64(len(part))) // A hash returns no errors.
+		sum.Write(part)
+	}
+
+	return hash(sum.Sum(nil))
 }
 
 func (c *Cache) build(raw []byte) (*entry, error) {
@@ -225,7 +286,12 @@ func (c *Cache) build(raw []byte) (*entry, error) {
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(c.options.QPS, c.options.Burst)
 	config.WrapTransport = c.options.WrapTransport
 
-	client, connections, err := transport.New(config, c.large, c.options.Servers)
+	shared, err := c.connectionsOf(config)
+	if err != nil {
+		return nil, err
+	}
+
+	client, err := transport.NewClient(config, shared.Transport, c.large)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +313,7 @@ func (c *Cache) build(raw []byte) (*entry, error) {
 	return &entry{
 		clients:     clients,
 		location:    location{server: server, namespace: namespace},
-		connections: connections,
+		connections: shared,
 		expiries:    kubeconfig.ExpiriesOf(config),
 	}, nil
 }

@@ -312,12 +312,16 @@ func TestHostileWatches(t *testing.T) {
 	require.IsType(t, &metav1.Status{}, (<-events.ResultChan()).Object)
 }
 
-// TestCache_RotationClosesConnections replaces a token. The old client's connection is closed, and the
-// new client sends the new token.
-func TestCache_RotationClosesConnections(t *testing.T) {
+// TestCache_RotationSharesConnections replaces a token, as Gardener does every few minutes for a
+// WorkloadIdentity. Each client sends its own token, and the connection remains. Other connection settings
+// close it.
+func TestCache_RotationSharesConnections(t *testing.T) {
 	t.Parallel()
 
-	var last atomic.Value
+	var (
+		last   atomic.Value
+		opened atomic.Int32
+	)
 
 	closed := make(chan struct{}, 10)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -325,27 +329,42 @@ func TestCache_RotationClosesConnections(t *testing.T) {
 		w.WriteHeader(http.StatusNotFound)
 	}))
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateClosed {
+		switch state {
+		case http.StateNew:
+			opened.Add(1)
+		case http.StateClosed:
 			closed <- struct{}{}
+		default:
 		}
 	}
 	server.StartTLS()
 	t.Cleanup(server.Close)
 
 	cache := providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000})
-	use := func(token string) {
-		clients, err := cache.For(kubeconfigOf(t, server, token))
+	use := func(token, serverName string) {
+		clients, err := cache.For(hostile.KubeconfigWith(t, func(cluster, user, _ object) {
+			cluster["server"] = server.URL
+			cluster["certificate-authority-data"] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+			cluster["tls-server-name"] = serverName
+			user["token"] = token
+		}))
 		require.NoError(t, err)
 		require.Error(t, get(t.Context(), clients))
 		require.Equal(t, "Bearer "+token, last.Load())
 	}
 
-	use("old")
-	use("old")
-	require.Empty(t, closed, "a connection is used again")
-	use("new")
-	<-closed // The old connection is closed.
-	use("old")
-	use("new")
+	for _, token := range []string{"old", "new", "old", "newest"} {
+		use(token, "127.0.0.1")
+	}
+
+	require.EqualValues(t, 1, opened.Load(), "all tokens share a connection")
+	require.Empty(t, closed)
+
+	use("newest", "example.com")
+	<-closed // The former connection is closed.
+	require.EqualValues(t, 2, opened.Load())
+
+	use("newest", "127.0.0.1")
+	use("newest", "example.com")
 	require.Empty(t, closed, "two users of one place do not disturb each other")
 }

@@ -26,10 +26,23 @@ import (
 // connections the caller closes. client-go's own transports are shared and never dropped, one for
 // each certificate that a kubeconfig ever contained. Errors do not quote the configuration.
 func New(config *rest.Config, large *Semaphores, servers Servers) (*http.Client, *http.Transport, error) {
+	connections, err := NewConnections(config, servers)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	client, err := NewClient(config, connections, large)
+
+	return client, connections, err
+}
+
+// NewConnections returns the transport for the server and the certificates of a configuration. It does
+// not depend on the token or password: clients with several of them can share it.
+func NewConnections(config *rest.Config, servers Servers) (*http.Transport, error) {
 	settings, err := rest.TLSConfigFor(config)
 	if err != nil {
 		// The cause may quote certificates and keys.
-		return nil, nil, errors.New("the certificates or the key of the current context are invalid: they must be PEM, and the key must match the certificate")
+		return nil, errors.New("the certificates or the key of the current context are invalid: they must be PEM, and the key must match the certificate")
 	}
 
 	if settings == nil {
@@ -41,12 +54,12 @@ func New(config *rest.Config, large *Semaphores, servers Servers) (*http.Client,
 
 	dial, err := dialTo(config.Host, proxy, servers)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 
 	// HTTP/1 only: over HTTP/2, the transport reads ahead megabytes of each response, even of those
 	// that wait for a slot.
-	base := &http.Transport{
+	return &http.Transport{
 		Proxy:                  proxy,
 		DialContext:            dial,
 		TLSHandshakeTimeout:    10 * time.Second,
@@ -56,14 +69,18 @@ func New(config *rest.Config, large *Semaphores, servers Servers) (*http.Client,
 		MaxResponseHeaderBytes: maxHeader,
 		DisableCompression:     true, // Few compressed bytes may contain many, or none without an end.
 		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{},
-	}
+	}, nil
+}
 
-	trip, err := rest.HTTPWrappersForConfig(config, &contained{next: base, semaphores: large.of(config.Host)})
+// NewClient returns the HTTP client that sends requests with the credentials of a configuration over
+// connections that NewConnections returned for the same server and certificates.
+func NewClient(config *rest.Config, connections *http.Transport, large *Semaphores) (*http.Client, error) {
+	trip, err := rest.HTTPWrappersForConfig(config, &contained{next: connections, semaphores: large.of(config.Host)})
 	if err != nil {
-		return nil, nil, errors.New("the credentials of the current context are invalid")
+		return nil, errors.New("the credentials of the current context are invalid")
 	}
 
-	return &http.Client{Transport: trip, CheckRedirect: refuseRedirect}, base, nil
+	return &http.Client{Transport: trip, CheckRedirect: refuseRedirect}, nil
 }
 
 // refuseRedirect keeps the credentials from being sent to a host that the kubeconfig does not name.
