@@ -19,7 +19,7 @@ const maxKeySize = 16 << 10
 
 func refusedClusterFields(cluster *clientcmdapi.Cluster) error {
 	return errors.Join(
-		refuse(!isServer(cluster.Server), "server", "use an https URL without credentials, query and fragment"),
+		refuse(!IsServer(cluster.Server), "server", "use an https URL without credentials, query and fragment"),
 		refuse(cluster.CertificateAuthority != "", "certificate-authority", "use certificate-authority-data"),
 		refuse(cluster.InsecureSkipTLSVerify, "insecure-skip-tls-verify", "use certificate-authority-data"),
 		refuse(cluster.ProxyURL != "", "proxy-url", "remove it"),
@@ -27,9 +27,9 @@ func refusedClusterFields(cluster *clientcmdapi.Cluster) error {
 	)
 }
 
-// isServer reports whether a URL leads to the host that it names and contains nothing else but a path,
+// IsServer reports whether a URL leads to the host that it names and contains nothing else but a path,
 // which API servers behind a gateway need.
-func isServer(text string) bool {
+func IsServer(text string) bool {
 	server, err := url.Parse(text)
 	if err != nil || server.Scheme != "https" || server.Hostname() == "" {
 		return false

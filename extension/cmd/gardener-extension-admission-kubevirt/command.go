@@ -61,13 +61,17 @@ func newOptions() *options {
 	o.webhooks = webhookcmd.NewAddToManagerOptions(name, "", nil, nil,
 		&webhookcmd.ServerOptions{Namespace: os.Getenv("WEBHOOK_CONFIG_NAMESPACE")},
 		webhookcmd.NewSwitchOptions(
-			webhookcmd.Switch(validator.Name, validator.New),
+			webhookcmd.Switch(validator.Name, o.newWebhook),
 			webhookcmd.Switch(validator.SecretsName, o.newSecretsWebhook),
 			webhookcmd.Switch(mutator.Name, mutator.New),
 		))
 	o.all = controllercmd.NewOptionAggregator(o.rest, o.manager, o.webhooks, o.servers)
 
 	return o
+}
+
+func (o *options) newWebhook(mgr manager.Manager) (*extensionswebhook.Webhook, error) {
+	return validator.New(mgr, o.servers.AllowInternal)
 }
 
 func (o *options) newSecretsWebhook(mgr manager.Manager) (*extensionswebhook.Webhook, error) {

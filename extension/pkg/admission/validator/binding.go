@@ -6,6 +6,7 @@ package validator
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	extensionswebhook "github.com/gardener/gardener/extensions/pkg/webhook"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
@@ -14,9 +15,9 @@ import (
 )
 
 // bindingValidator validates new CredentialsBindings; Gardener does not allow to change their
-// credentials. The content of a Secret needs no rule here: gardener-apiserver lets the secretValidator
-// validate it before it accepts a CredentialsBinding or SecretBinding
-// (plugin/pkg/global/resourcereferencemanager).
+// credentials. The content of the credentials needs no rule here: WorkloadIdentities are validated
+// themselves, and gardener-apiserver lets the secretValidator validate a Secret before it accepts a
+// CredentialsBinding or SecretBinding (plugin/pkg/global/resourcereferencemanager).
 type bindingValidator struct{}
 
 var _ extensionswebhook.Validator = (*bindingValidator)(nil)
@@ -28,11 +29,16 @@ func (*bindingValidator) Validate(_ context.Context, newObj, oldObj client.Objec
 		return fmt.Errorf("unexpected type %T", newObj)
 	}
 
-	if ref := binding.CredentialsRef; oldObj == nil && ref.Kind != secretKind {
-		return field.NotSupported(field.NewPath("credentialsRef", "kind"), ref.Kind, []string{secretKind})
+	if ref := binding.CredentialsRef; oldObj == nil && !slices.Contains(credentialsKinds, ref.Kind) {
+		return field.NotSupported(field.NewPath("credentialsRef", "kind"), ref.Kind, credentialsKinds)
 	}
 
 	return nil
 }
 
-const secretKind = "Secret"
+const (
+	secretKind           = "Secret"
+	workloadIdentityKind = "WorkloadIdentity"
+)
+
+var credentialsKinds = []string{secretKind, workloadIdentityKind}

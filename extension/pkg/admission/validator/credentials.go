@@ -44,13 +44,18 @@ func (v *shootValidator) validateCredentialsNamespace(ctx context.Context, c *va
 		binding, namespace, oldNamespace))}, nil
 }
 
-// namespaceOf returns the namespace of the kubeconfig to which a CredentialsBinding refers; empty if the
-// kubeconfig is not valid.
+// namespaceOf returns the namespace of the kubeconfig to which a CredentialsBinding refers. It is empty if
+// the kubeconfig is not valid, and for a WorkloadIdentity, which admission may not read: the Infrastructure
+// reports another namespace.
 func (v *shootValidator) namespaceOf(ctx context.Context, key client.ObjectKey) (string, error) {
 	binding := &securityv1alpha1.CredentialsBinding{}
 	secret := &corev1.Secret{}
 	if err := v.garden.Get(ctx, key, binding); err != nil {
 		return "", fmt.Errorf("spec.credentialsBindingName: get CredentialsBinding %s: %w", key, err)
+	}
+
+	if binding.CredentialsRef.Kind != secretKind {
+		return "", nil
 	}
 
 	ref := client.ObjectKey{Namespace: binding.CredentialsRef.Namespace, Name: binding.CredentialsRef.Name}

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package validator refuses objects of the garden cluster that could never work: Shoots, CloudProfiles,
-// NamespacedCloudProfiles, bindings, and Secrets with credentials. It contains the rules that need no
+// NamespacedCloudProfiles, bindings, WorkloadIdentities, and Secrets with credentials. It contains the rules that need no
 // provider cluster; the controllers in the seed report the others. The API server of the garden calls
 // it as a webhook. It must not call a provider cluster.
 package validator
@@ -31,18 +31,20 @@ const (
 )
 
 // New creates the webhook for Gardener's own kinds. It reads from the API server instead of a cache:
-// an object that was applied a moment before may be referred to.
-func New(mgr manager.Manager) (*extensionswebhook.Webhook, error) {
+// an object that was applied a moment before may be referred to. Unless internal servers are allowed, it
+// refuses WorkloadIdentities with servers that only the seed may call.
+func New(mgr manager.Manager, allowInternalServers bool) (*extensionswebhook.Webhook, error) {
 	garden := mgr.GetAPIReader()
 
 	return extensionswebhook.New(mgr, extensionswebhook.Args{
 		Name: Name,
 		Path: "/webhooks/validate",
 		Validators: map[extensionswebhook.Validator][]extensionswebhook.Type{
-			&shootValidator{garden: garden}:                  {{Obj: &gardencorev1beta1.Shoot{}}},
-			&cloudProfileValidator{}:                         {{Obj: &gardencorev1beta1.CloudProfile{}}},
-			&namespacedCloudProfileValidator{garden: garden}: {{Obj: &gardencorev1beta1.NamespacedCloudProfile{}}},
-			&bindingValidator{}:                              {{Obj: &securityv1alpha1.CredentialsBinding{}}},
+			&shootValidator{garden: garden}:                                        {{Obj: &gardencorev1beta1.Shoot{}}},
+			&cloudProfileValidator{}:                                               {{Obj: &gardencorev1beta1.CloudProfile{}}},
+			&namespacedCloudProfileValidator{garden: garden}:                       {{Obj: &gardencorev1beta1.NamespacedCloudProfile{}}},
+			&bindingValidator{}:                                                    {{Obj: &securityv1alpha1.CredentialsBinding{}}},
+			&workloadIdentityValidator{allowInternalServers: allowInternalServers}: {{Obj: &securityv1alpha1.WorkloadIdentity{}}},
 		},
 		Target:         extensionswebhook.TargetSeed,
 		ObjectSelector: labelled(v1beta1constants.LabelExtensionProviderTypePrefix),
