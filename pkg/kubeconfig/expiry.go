@@ -83,10 +83,33 @@ func timeOf(seconds float64) time.Time {
 	return time.Unix(int64(min(seconds, lastSecond)), 0)
 }
 
-// claims are the claims of a JSON Web Token about its validity, in seconds since 1970.
+// claims are the claims of a JSON Web Token about its validity, in seconds since 1970, and about those who
+// issued it and may accept it.
 type claims struct {
 	Iat float64 `json:"iat"`
 	Exp float64 `json:"exp"`
+	Iss string  `json:"iss"`
+	// Aud is a string or a list of strings.
+	Aud any `json:"aud"`
+}
+
+// Trust returns the issuer and the audiences that a JSON Web Token claims to have: an API server must trust
+// the issuer and have one of the audiences to accept it. Both are untrusted text.
+func Trust(token string) (issuer string, audiences []string) {
+	read := claimsOf(token)
+
+	switch aud := read.Aud.(type) {
+	case string:
+		audiences = []string{aud}
+	case []any:
+		for _, a := range aud {
+			if text, ok := a.(string); ok {
+				audiences = append(audiences, text)
+			}
+		}
+	}
+
+	return read.Iss, audiences
 }
 
 // claimsOf returns a token's claims; they are zero if it is not a JSON Web Token.

@@ -86,3 +86,21 @@ func TestHasOpaqueToken(t *testing.T) {
 	require.False(t, kubeconfig.HasOpaqueToken(token("eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln")), "a token without exp does not expire")
 	require.False(t, kubeconfig.HasOpaqueToken([]byte("{")))
 }
+
+func TestTrust(t *testing.T) {
+	t.Parallel()
+
+	for claims, want := range map[string][]string{
+		`{"iss":"https://issuer.example.com","aud":"a"}`:         {"a"},
+		`{"iss":"https://issuer.example.com","aud":["a","b",1]}`: {"a", "b"},
+		`{"iss":"https://issuer.example.com"}`:                   nil,
+	} {
+		issuer, audiences := kubeconfig.Trust(tokenWith(claims))
+		require.Equal(t, "https://issuer.example.com", issuer, claims)
+		require.Equal(t, want, audiences, claims)
+	}
+
+	issuer, audiences := kubeconfig.Trust("opaque")
+	require.Empty(t, issuer)
+	require.Empty(t, audiences)
+}

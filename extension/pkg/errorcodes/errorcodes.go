@@ -22,10 +22,12 @@ var Known = known()
 // providercluster.ErrorPrefix: an account of the seed without a permission is no error of the
 // infrastructure.
 var texts = map[gardencorev1beta1.ErrorCode]*regexp.Regexp{
-	gardencorev1beta1.ErrorInfraUnauthenticated:       regexp.MustCompile(`provider cluster: .*(\bUnauthorized\b|the server has asked for the client to provide credentials)`),
-	gardencorev1beta1.ErrorInfraUnauthorized:          regexp.MustCompile(`provider cluster: .*is forbidden: User `),
-	gardencorev1beta1.ErrorInfraQuotaExceeded:         regexp.MustCompile(`provider cluster: .*is forbidden: exceeded quota`),
-	gardencorev1beta1.ErrorRetryableInfraDependencies: regexp.MustCompile(`provider cluster: .*(no such host|name cannot be resolved|no route to host|connection refused|connection reset|i/o timeout|Client\.Timeout exceeded|TLS handshake timeout|context deadline exceeded|no response in time|connection was closed|service unavailable)`),
+	gardencorev1beta1.ErrorInfraUnauthenticated: regexp.MustCompile(`provider cluster: .*(\bUnauthorized\b|the server has asked for the client to provide credentials)`),
+	// The administrator of the provider cluster can let it trust the token of a WorkloadIdentity.
+	gardencorev1beta1.ErrorRetryableConfigurationProblem: regexp.MustCompile(`provider cluster: it does not accept the token of the WorkloadIdentity`),
+	gardencorev1beta1.ErrorInfraUnauthorized:             regexp.MustCompile(`provider cluster: .*is forbidden: User `),
+	gardencorev1beta1.ErrorInfraQuotaExceeded:            regexp.MustCompile(`provider cluster: .*is forbidden: exceeded quota`),
+	gardencorev1beta1.ErrorRetryableInfraDependencies:    regexp.MustCompile(`provider cluster: .*(no such host|name cannot be resolved|no route to host|connection refused|connection reset|i/o timeout|Client\.Timeout exceeded|TLS handshake timeout|context deadline exceeded|no response in time|connection was closed|service unavailable)`),
 }
 
 func known() map[gardencorev1beta1.ErrorCode]func(string) bool {

@@ -24,13 +24,14 @@ func TestKnown(t *testing.T) {
 		`message = [Unschedulable: 0/3 nodes are available]`:                                                                                           {gardencorev1beta1.ErrorInfraResourcesDepleted},
 		`message = [CredentialsRefused: Unauthorized: the token has expired]`:                                                                          {gardencorev1beta1.ErrorInfraUnauthenticated},
 		`provider cluster: Unauthorized`: {gardencorev1beta1.ErrorInfraUnauthenticated},
-		`list VirtualMachines: provider cluster: virtualmachines.kubevirt.io is forbidden: User "a" cannot list resource`: {gardencorev1beta1.ErrorInfraUnauthorized},
-		`provider cluster: pods "a" is forbidden: exceeded quota: machines, requested: pods=1`:                            {gardencorev1beta1.ErrorInfraQuotaExceeded},
-		`provider cluster: the server's name cannot be resolved`:                                                          {gardencorev1beta1.ErrorRetryableInfraDependencies},
-		`provider cluster: no response in time`:                                                                           {gardencorev1beta1.ErrorRetryableInfraDependencies},
-		`provider cluster: Get "https://provider.example.com": dial tcp: lookup provider.example.com: no such host`:       {gardencorev1beta1.ErrorRetryableInfraDependencies},
-		`an image whose name is QuotaExceeded`:                                                                            nil,
-		`secrets "a" is forbidden: User "extension" cannot get resource`:                                                  nil, // of the seed
+		`list VirtualMachines: provider cluster: virtualmachines.kubevirt.io is forbidden: User "a" cannot list resource`:            {gardencorev1beta1.ErrorInfraUnauthorized},
+		`provider cluster: pods "a" is forbidden: exceeded quota: machines, requested: pods=1`:                                       {gardencorev1beta1.ErrorInfraQuotaExceeded},
+		`provider cluster: the server's name cannot be resolved`:                                                                     {gardencorev1beta1.ErrorRetryableInfraDependencies},
+		`provider cluster: no response in time`:                                                                                      {gardencorev1beta1.ErrorRetryableInfraDependencies},
+		`provider cluster: Get "https://provider.example.com": dial tcp: lookup provider.example.com: no such host`:                  {gardencorev1beta1.ErrorRetryableInfraDependencies},
+		`provider cluster: it does not accept the token of the WorkloadIdentity, which is of the issuer "a" for the audiences ["b"]`: {gardencorev1beta1.ErrorRetryableConfigurationProblem},
+		`an image whose name is QuotaExceeded`:                                                                                       nil,
+		`secrets "a" is forbidden: User "extension" cannot get resource`:                                                             nil, // of the seed
 		`something else`: nil,
 	} {
 		require.ElementsMatch(t, want, util.DetermineErrorCodes(errors.New(text), errorcodes.Known), text)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	securityv1alpha1constants "github.com/gardener/gardener/pkg/apis/security/v1alpha1/constants"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +19,7 @@ import (
 
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity/mount"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 )
@@ -26,6 +28,9 @@ const (
 	// annotationRenew is the time at which a token is renewed. Only Secrets with the token of an account
 	// have it.
 	annotationRenew = "kubevirt.provider.extensions.gardener.cloud/renew-token-at"
+	// annotationCopied is the time at which gardenlet renews the token of a WorkloadIdentity, of which a Secret
+	// has a copy. Only such Secrets have it.
+	annotationCopied = "kubevirt.provider.extensions.gardener.cloud/copied-token-renewed-at"
 	// annotationAccount is the UID of the ServiceAccount of a token.
 	annotationAccount = "kubevirt.provider.extensions.gardener.cloud/service-account-uid"
 )
@@ -35,8 +40,19 @@ func SecretName(program string) string { return "provider-cluster-" + program }
 
 // RenewAt returns the time at which the token in a Secret is due for renewal; false if it is not
 // the token of an account.
-func RenewAt(secret *corev1.Secret) (time.Time, bool) {
-	text, has := secret.Annotations[annotationRenew]
+func RenewAt(secret *corev1.Secret) (time.Time, bool) { return timeIn(secret, annotationRenew) }
+
+// DueAt returns the time at which Renew has to be called for a Secret; false if it need not be called.
+func DueAt(secret *corev1.Secret) (time.Time, bool) {
+	if at, has := timeIn(secret, annotationCopied); has {
+		return at, true
+	}
+
+	return RenewAt(secret)
+}
+
+func timeIn(secret *corev1.Secret, annotation string) (time.Time, bool) {
+	text, has := secret.Annotations[annotation]
 
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -53,6 +69,8 @@ type credentials struct {
 	secret *corev1.Secret
 	// source are the credentials of the shoot: only the fields that pkg/kubeconfig allows.
 	source *rest.Config
+	// renewedAt is the time at which gardenlet renews them; empty if they are not those of a WorkloadIdentity.
+	renewedAt string
 	// kubeconfig is the kubeconfig of an account.
 	kubeconfig []byte
 	namespace  string
@@ -77,6 +95,10 @@ func (m *Manager) read(ctx context.Context, i Identity) (*credentials, error) {
 	var err error
 	if c.source, _, err = kubeconfig.RESTConfig(secret.Data[providerspec.SecretKeyKubeconfig]); err != nil {
 		return nil, fmt.Errorf("%w: invalid kubeconfig of the provider cluster: %w", providercluster.ErrCredentials, err)
+	}
+
+	if kubevirt.IsWorkloadIdentity(secret) {
+		c.renewedAt = secret.Annotations[securityv1alpha1constants.AnnotationWorkloadIdentityTokenRenewTimestamp]
 	}
 
 	c.kubeconfig, err = c.kubeconfigOf(&clientcmdapi.AuthInfo{TokenFile: mount.TokenFile})
@@ -131,7 +153,26 @@ func (c *credentials) writeGiven(ctx context.Context) error {
 		return err
 	}
 
-	return c.writeSecret(ctx, config, c.source.BearerToken, nil)
+	return c.writeSecret(ctx, config, c.source.BearerToken, c.copied())
+}
+
+// copied returns the annotations of a copy of the shoot's credentials.
+func (c *credentials) copied() map[string]string {
+	if c.renewedAt == "" {
+		return nil
+	}
+
+	return map[string]string{annotationCopied: c.renewedAt}
+}
+
+// copy writes the current token of a WorkloadIdentity into the Secret of a program that has a copy of the
+// previous one.
+func (c *credentials) copy(ctx context.Context) error {
+	if string(c.secret.Data[mount.KeyToken]) == c.source.BearerToken {
+		return nil // gardenlet has not renewed it yet.
+	}
+
+	return c.writeGiven(ctx)
 }
 
 func (c *credentials) writeSecret(ctx context.Context, config []byte, token string, annotations map[string]string) error {

@@ -7,7 +7,7 @@
 //
 // An account is a ServiceAccount with a Role, created with the credentials of the shoot. Its token
 // is renewed before it expires. If those credentials are not allowed to create accounts, each
-// program uses a sanitized copy of them. Programs never read the original Secret: a user can
+// program uses a sanitized copy of them, which follows the token of a WorkloadIdentity. Programs never read the original Secret: a user can
 // replace its kubeconfig at any time, even with one that runs commands.
 package identity
 
@@ -101,11 +101,16 @@ func (m *Manager) accountToken(ctx context.Context, i Identity, c *credentials) 
 }
 
 // Renew replaces the token of an account if it is due for renewal, or if the provider cluster does not
-// accept it any more. It neither creates nor changes accounts: the shoot may be deleted concurrently.
+// accept it any more, and the copy of a token that gardenlet has renewed. It neither creates nor changes
+// accounts: the shoot may be deleted concurrently.
 func (m *Manager) Renew(ctx context.Context, i Identity) error {
 	c, err := m.read(ctx, i)
 	if err != nil {
 		return err
+	}
+
+	if _, isCopy := timeIn(c.secret, annotationCopied); isCopy {
+		return c.copy(ctx)
 	}
 
 	at, has := RenewAt(c.secret)

@@ -75,6 +75,10 @@ func (c *Clients) New(ctx context.Context, seed client.Reader, ref corev1.Secret
 		return nil, fmt.Errorf("get Secret %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
 
+	if err := checkToken(secret); err != nil {
+		return nil, err
+	}
+
 	raw := secret.Data[providerspec.SecretKeyKubeconfig]
 	if len(raw) == 0 {
 		return nil, fmt.Errorf("%w: the Secret with the credentials has no key %s; add the kubeconfig of the provider cluster under this key", ErrCredentials, providerspec.SecretKeyKubeconfig)
@@ -85,14 +89,14 @@ func (c *Clients) New(ctx context.Context, seed client.Reader, ref corev1.Secret
 		return nil, fmt.Errorf("%w: invalid kubeconfig of the provider cluster: %w", ErrCredentials, err)
 	}
 
-	return c.connect(config, namespace)
+	return c.connect(config, namespace, tokenOf(secret))
 }
 
 // Accepts reports whether the API server of a configuration accepts its credentials. Only the response
 // Unauthorized is a refusal: a server that does not respond, or that does not know the request
 // (Kubernetes before 1.28), says nothing about the credentials.
 func (c *Clients) Accepts(ctx context.Context, config *rest.Config) bool {
-	provider, err := c.connect(config, "")
+	provider, err := c.connect(config, "", "")
 	if err != nil {
 		return true
 	}
@@ -102,8 +106,8 @@ func (c *Clients) Accepts(ctx context.Context, config *rest.Config) bool {
 	return !apierrors.IsUnauthorized(provider.Create(ctx, &authenticationv1.SelfSubjectReview{}))
 }
 
-// connect returns the client of a configuration.
-func (c *Clients) connect(config *rest.Config, namespace string) (*Cluster, error) {
+// connect returns the client of a configuration. token is that of a WorkloadIdentity, for errors.
+func (c *Clients) connect(config *rest.Config, namespace string, token workloadToken) (*Cluster, error) {
 	config.UserAgent = "gardener-extension-provider-kubevirt"
 
 	options, closeConnections, err := clientOptions(config, c.servers)
@@ -116,7 +120,10 @@ func (c *Clients) connect(config *rest.Config, namespace string) (*Cluster, erro
 		return nil, fmt.Errorf("create client of the provider cluster: %w", err)
 	}
 
-	return &Cluster{Client: newRequests(requests, c.places), Namespace: namespace, closeConnections: closeConnections}, nil
+	bounded := newRequests(requests, c.places)
+	bounded.token = token
+
+	return &Cluster{Client: bounded, Namespace: namespace, closeConnections: closeConnections}, nil
 }
 
 // scheme is the scheme of all clients, which only read it.

@@ -25,7 +25,11 @@ func WithRemedy(err error) error {
 
 	remedy := "check its API server, the network between it and the seed, and the server and certificate authority in the kubeconfig"
 
+	d := (*distrust)(nil)
+
 	switch {
+	case errors.As(err, &d):
+		remedy = d.remedy()
 	case apierrors.IsUnauthorized(err):
 		remedy = "replace the credentials of the Shoot"
 	case apierrors.IsForbidden(err):

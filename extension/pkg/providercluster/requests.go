@@ -50,6 +50,7 @@ type requests struct {
 	client.Client
 
 	places places
+	token  workloadToken
 
 	mu   sync.Mutex
 	used time.Duration
@@ -87,7 +88,7 @@ func (r *requests) send(ctx context.Context, request func(context.Context) error
 		err = ErrBusy
 	}
 
-	return nameError(err)
+	return nameError(r.token.explain(err))
 }
 
 // Get implements client.Reader.
@@ -135,6 +136,10 @@ func (s *subResource) Create(ctx context.Context, object, sub client.Object, opt
 func nameError(err error) error {
 	if err == nil {
 		return nil
+	}
+
+	if d := (*distrust)(nil); errors.As(err, &d) {
+		return fmt.Errorf("%w%w", ErrRequest, d)
 	}
 
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {

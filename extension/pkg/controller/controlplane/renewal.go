@@ -25,8 +25,8 @@ import (
 )
 
 // renewal renews the tokens of ControlPlanes before they expire, or when the health check reports that
-// the provider cluster does not accept them any more: days can pass between two reconciliations of a
-// ControlPlane.
+// the provider cluster does not accept them any more, and copies those of WorkloadIdentities after gardenlet
+// has renewed them: days can pass between two reconciliations of a ControlPlane.
 type renewal struct {
 	accounts accounts
 }
@@ -110,7 +110,7 @@ func (r *renewal) next(ctx context.Context, cp *extensionsv1alpha1.ControlPlane)
 			return time.Time{}, false, err
 		}
 
-		if at, has := identity.RenewAt(secret); has && (!found || at.Before(next)) {
+		if at, has := identity.DueAt(secret); has && (!found || at.Before(next)) {
 			next = at
 			found = true
 		}

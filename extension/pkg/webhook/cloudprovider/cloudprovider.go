@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cloudprovider is the webhook for the credentials of shoots. If a shoot has a namespace
-// of its own, the webhook writes it into the kubeconfig, where the extension and the driver read
-// it. The API server of the seed calls the webhook for the Secret cloudprovider, which gardenlet
-// copies from the garden cluster. It must not call a provider cluster.
+// Package cloudprovider is the webhook for the credentials of shoots. It writes the kubeconfig that the
+// extension and the driver read: for a WorkloadIdentity, from its config and its current token; and if a
+// shoot has a namespace of its own, with this namespace. The API server of the seed calls the webhook for
+// the Secret cloudprovider, which gardenlet copies from the garden cluster, and in which it renews the
+// token. It must not call a provider cluster.
 package cloudprovider
 
 import (
@@ -42,8 +43,9 @@ func AddToManager(mgr manager.Manager) (*extensionswebhook.Webhook, error) {
 // ensurer changes the Secret.
 type ensurer struct{}
 
-// EnsureCloudProviderSecret implements cloudprovider.Ensurer. It does not
-// change an invalid kubeconfig: the Infrastructure controller reports it to the user.
+// EnsureCloudProviderSecret implements cloudprovider.Ensurer. It does not change an invalid kubeconfig:
+// the Infrastructure controller reports it to the user. It refuses an invalid config of a
+// WorkloadIdentity: the previous one remains in effect.
 func (*ensurer) EnsureCloudProviderSecret(ctx context.Context, gctx gcontext.GardenContext, secret, _ *corev1.Secret) error {
 	cluster, err := clusterOf(ctx, gctx)
 	if err != nil {
@@ -53,7 +55,16 @@ func (*ensurer) EnsureCloudProviderSecret(ctx context.Context, gctx gcontext.Gar
 	config := &api.InfrastructureConfig{}
 	_ = api.Decode(cluster.Shoot.Spec.Provider.InfrastructureConfig, field.NewPath("infrastructureConfig"), config) // The Infrastructure reports errors.
 
-	if config.Namespace == nil || !config.Namespace.Create {
+	namespace := ""
+	if config.Namespace != nil && config.Namespace.Create {
+		namespace = cluster.Shoot.Status.TechnicalID
+	}
+
+	if kubevirt.IsWorkloadIdentity(secret) {
+		return writeKubeconfig(secret, namespace)
+	}
+
+	if namespace == "" {
 		return nil
 	}
 
@@ -62,7 +73,7 @@ func (*ensurer) EnsureCloudProviderSecret(ctx context.Context, gctx gcontext.Gar
 		return nil //nolint:nilerr // see above
 	}
 
-	changed, err := withNamespace(raw, cluster.Shoot.Status.TechnicalID)
+	changed, err := withNamespace(raw, namespace)
 	if err != nil {
 		return fmt.Errorf("write the namespace into the kubeconfig of the Secret %s: %w", secret.Name, err)
 	}
