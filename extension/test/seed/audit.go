@@ -23,7 +23,8 @@ type request struct {
 	UserAgent string `json:"userAgent"`
 	URI       string `json:"requestURI"`
 	User      struct {
-		Username string `json:"username"`
+		Username string              `json:"username"`
+		Extra    map[string][]string `json:"extra"`
 	} `json:"user"`
 	ObjectRef struct {
 		Namespace   string `json:"namespace"`
@@ -32,6 +33,9 @@ type request struct {
 		Subresource string `json:"subresource"`
 		Name        string `json:"name"`
 	} `json:"objectRef"`
+	ResponseStatus struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
 	RequestReceivedTimestamp metav1.MicroTime  `json:"requestReceivedTimestamp"`
 	Annotations              map[string]string `json:"annotations"`
 }

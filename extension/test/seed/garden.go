@@ -58,6 +58,11 @@ func (s *Seed) startGarden(ctx context.Context) error {
 		return err
 	}
 
+	signing, err := s.createSigningKey(folder)
+	if err != nil {
+		return err
+	}
+
 	// An orderly shutdown waits a minute for the watches of the API server that aggregates it.
 	server, err := s.group.Start(process.Spec{
 		Name: gardenerAPIServer,
@@ -73,6 +78,9 @@ func (s *Seed) startGarden(ctx context.Context) error {
 			"--authentication-kubeconfig=" + s.gardenKubeconfig,
 			"--authorization-kubeconfig=" + s.gardenKubeconfig,
 			"--kubeconfig=" + s.gardenKubeconfig,
+			"--workload-identity-token-issuer=" + workloadIdentityIssuer,
+			"--workload-identity-signing-key-file=" + signing,
+			"--workload-identity-token-min-expiration=" + workloadIdentityLifetime.String(),
 		},
 	})
 	if err != nil {

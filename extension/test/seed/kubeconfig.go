@@ -61,6 +61,8 @@ const (
 // Account is a ServiceAccount of the provider cluster with the permissions of shipped manifests.
 type Account struct {
 	manifests, namespace string
+	// identity is the subject of a WorkloadIdentity; empty for others.
+	identity string
 }
 
 // AccountIn returns an account for the machines of shoots in one namespace.
@@ -159,7 +161,7 @@ func (s *Seed) applyAccount(ctx context.Context, a Account) error {
 		}
 	}
 
-	return s.apply(ctx, s.state.ProviderKubeconfig, a.namespace, strings.Join(documents, "\n---\n"))
+	return s.apply(ctx, s.state.ProviderKubeconfig, a.namespace, strings.ReplaceAll(strings.Join(documents, "\n---\n"), namedIdentity, a.identity))
 }
 
 // awaitPermission waits until the API server knows the new bindings.

@@ -5,6 +5,7 @@ package seed
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"embed"
 	"errors"
 	"fmt"
@@ -59,6 +60,8 @@ type Seed struct {
 	seedConfig, providerConfig, targetConfig, gardenConfig *rest.Config
 
 	gardenKubeconfig string
+	// workloadIdentityKey signs the tokens of WorkloadIdentities.
+	workloadIdentityKey *ecdsa.PrivateKey
 
 	withoutExtension bool
 	withMonitoring   bool

@@ -9,6 +9,8 @@ import "path/filepath"
 // request was allowed, and by which Role. It omits the frequent requests of Kubernetes' own
 // controllers, KubeVirt and CDI, and all bodies. Gardener creates accounts of components in kube-system:
 // the first rule is for those of the extension's admission and of its programs in the control planes of shoots.
+// The last group is that of extension/example/authentication-configuration.yaml. The last rule is for requests
+// with credentials that the API server does not accept.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -27,7 +29,10 @@ rules:
   - level: None
     userGroups: ["system:serviceaccounts:kube-system", "system:serviceaccounts:kubevirt", "system:serviceaccounts:cdi"]
   - level: Metadata
-    userGroups: ["system:serviceaccounts"]
+    userGroups: ["system:serviceaccounts", "gardener:workloadidentities"]
+  - level: None
+    userGroups: ["system:authenticated"]
+  - level: Metadata
 `
 
 // AuditLog returns the path of the log of the service accounts' requests: JSON lines of

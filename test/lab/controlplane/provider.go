@@ -6,6 +6,8 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -37,8 +39,12 @@ func StartProvider(ctx context.Context, o Options) (*Cluster, error) {
 	if err := c.pki.issueInto(handlerClient, c.pki.ca, handlerClientName); err != nil {
 		return nil, err
 	}
+	authentication, err := p.writeAuthentication()
+	if err != nil {
+		return nil, err
+	}
 	err = Together(ctx, p.prepareKeys, func(ctx context.Context) error {
-		return c.startAPI(ctx, "--enable-admission-plugins=OwnerReferencesPermissionEnforcement")
+		return c.startAPI(ctx, "--enable-admission-plugins=OwnerReferencesPermissionEnforcement", authentication)
 	})
 	if err != nil {
 		return nil, err
@@ -49,6 +55,18 @@ func StartProvider(ctx context.Context, o Options) (*Cluster, error) {
 		}
 	}
 	return c, nil
+}
+
+// writeAuthentication writes the file with the issuers of tokens that the API server trusts: none. Tests write
+// others, which take effect without a restart: authentication.yaml is beside the kubeconfigs. It returns
+// the flag for the file.
+func (p *provider) writeAuthentication() (string, error) {
+	const nobody = "apiVersion: apiserver.config.k8s.io/v1beta1\nkind: AuthenticationConfiguration\n"
+	path := filepath.Join(p.dir, "authentication.yaml")
+	if err := os.WriteFile(path, []byte(nobody), 0o600); err != nil {
+		return "", fmt.Errorf("write the configuration of the authentication: %w", err)
+	}
+	return "--authentication-config=" + path, nil
 }
 
 func (p *provider) prepareKeys(context.Context) (err error) {
