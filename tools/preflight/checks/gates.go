@@ -25,6 +25,8 @@ type gate struct {
 var (
 	gateConfigurableHypervisor = gate{name: "ConfigurableHypervisor", knownSince: "1.8"}
 	gateCrossArchitecture      = gate{name: "CrossArchitectureVirtualization", knownSince: "1.9"}
+	gateGPUsWithDRA            = gate{name: "GPUsWithDRA", knownSince: "1.6", onSince: "1.9"}
+	gateHostDevicesWithDRA     = gate{name: "HostDevicesWithDRA", knownSince: "1.6", onSince: "1.9"}
 	gateExternalNetResources   = gate{name: "ExternalNetResourceInjection", knownSince: "1.8", onSince: "1.9"}
 )
 

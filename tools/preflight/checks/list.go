@@ -31,6 +31,7 @@ var (
 		{"source", false, checkSources},
 		{"clone-permission", false, checkClonePermissions},
 		{"zone", false, checkZone},
+		{"device", false, checkDevices},
 		{"network", false, checkNetworks},
 		{"instancetype", false, checkInstancetype},
 		{"preference", false, checkPreference},

@@ -255,7 +255,7 @@ func nodePart(n *corev1.Node) corev1.Node {
 	return part
 }
 
-// object reads an object: Namespaces, claims, DataSources and instancetypes as a whole, and no more than the
+// object reads an object: Namespaces, claims, DataSources, ResourceClaimTemplates and instancetypes as a whole, and no more than the
 // metadata of others, such as Secrets.
 func (r *reader) object(ctx context.Context, of *reference) (metav1.Object, error) {
 	return once(r, of.subject(), func() (metav1.Object, error) {
@@ -266,6 +266,8 @@ func (r *reader) object(ctx context.Context, of *reference) (metav1.Object, erro
 			return get(ctx, kubernetes.PersistentVolumeClaims(of.namespace).Get, of.name)
 		case kindSource:
 			return get(ctx, r.clients.CDI.CdiV1beta1().DataSources(of.namespace).Get, of.name)
+		case kindClaimTemplate:
+			return get(ctx, r.clients.Kubernetes.ResourceV1().ResourceClaimTemplates(of.namespace).Get, of.name)
 		case kindInstancetype:
 			return get(ctx, r.clients.KubeVirt.InstancetypeV1beta1().VirtualMachineInstancetypes(of.namespace).Get, of.name)
 		case kindClusterInstancetype:

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -40,6 +41,8 @@ var (
 	kindVolume              = kind{"DataVolume", cdiv1beta1.SchemeGroupVersion.WithResource("datavolumes")}
 	kindSource              = kind{"DataSource", cdiv1beta1.SchemeGroupVersion.WithResource("datasources")}
 	kindSnapshot            = kind{"VolumeSnapshot", schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}}
+	kindClaimTemplate       = kind{"ResourceClaimTemplate", resourcev1.SchemeGroupVersion.WithResource("resourceclaimtemplates")}
+	kindDeviceClass         = kind{"DeviceClass", resourcev1.SchemeGroupVersion.WithResource("deviceclasses")}
 	kindInstancetype        = kindOf(instancetypeapi.PluralResourceName)
 	kindClusterInstancetype = kindOf(instancetypeapi.ClusterPluralResourceName)
 	kindNetwork             = kind{
