@@ -6,7 +6,8 @@ package reasons
 func access() []Failure {
 	return []Failure{
 		{CredentialsRefused, InfraUnauthenticated, Remedy{
-			Shoot: "replace the kubeconfig in the Secret of its CredentialsBinding, and reconcile the Shoot",
+			Shoot:    "replace the kubeconfig in the Secret of its CredentialsBinding, and reconcile the Shoot",
+			Provider: "if the credentials are a WorkloadIdentity, let the API server trust its issuer and one of its audiences",
 		}},
 		{"PermissionDenied", InfraUnauthorized, Remedy{
 			Provider: "apply the folder of extension/kubernetes that has the account's permissions, or exempt the account from the policy that denies the object",

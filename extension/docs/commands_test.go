@@ -31,6 +31,7 @@ func pagesWithCommands() []string {
 		"development/local-setup.md",
 		"operations/usage-as-operator.md",
 		"usage/usage-as-end-user.md",
+		"usage/workload-identity.md",
 		"operations/deployment.md",
 		"operations/migration.md",
 		"usage/troubleshooting.md",

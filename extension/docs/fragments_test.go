@@ -144,6 +144,10 @@ func configErrors(kind string, raw *runtime.RawExtension) field.ErrorList {
 		}
 
 		return append(profileErrors(config), validation.ValidateVolumeClasses(config.VolumeClasses, path.Child("volumeClasses"))...)
+	case "WorkloadIdentityConfig":
+		config := &api.WorkloadIdentityConfig{}
+
+		return append(api.Decode(raw, path, config), validation.ValidateWorkloadIdentityConfig(config, false, path)...)
 	default:
 		return field.ErrorList{field.NotSupported(path.Child("kind"), kind, []string{"InfrastructureConfig", "ControlPlaneConfig", "WorkerConfig", "CloudProfileConfig"})}
 	}
