@@ -29,6 +29,7 @@ import (
 	gardenerhealthz "github.com/gardener/gardener/pkg/healthz"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	vpaautoscalingv1 "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/apis/autoscaling.k8s.io/v1"
 	kubernetesscheme "k8s.io/client-go/kubernetes/scheme"
@@ -67,6 +68,12 @@ type options struct {
 	controllers    *controllercmd.SwitchOptions
 	servers        *kubevirt.ServerOptions
 
+	// configFile is the path of a configuration file; empty if there is none.
+	configFile string
+	// qps and burst limit the requests to the seed.
+	qps   float32
+	burst int
+
 	all controllercmd.OptionAggregator
 	// garden is the garden cluster; nil if GARDEN_KUBECONFIG is not set.
 	garden cluster.Cluster
@@ -81,6 +88,9 @@ func newOptions() *options {
 	)
 
 	o := &options{
+		// Gardener's library writes the objects of a Worker in parallel.
+		qps:     100,
+		burst:   130,
 		general: &controllercmd.GeneralOptions{},
 		rest:    &controllercmd.RESTOptions{},
 		manager: &controllercmd.ManagerOptions{
@@ -144,6 +154,10 @@ func newCommand() *cobra.Command {
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.configure(cmd.Flags()); err != nil {
+				return err
+			}
+
 			if err := o.all.Complete(); err != nil {
 				return fmt.Errorf("invalid flags: %w", err)
 			}
@@ -156,17 +170,21 @@ func newCommand() *cobra.Command {
 		},
 	}
 
-	o.all.AddFlags(cmd.Flags())
+	o.addFlags(cmd.Flags())
 
 	return cmd
 }
 
+func (o *options) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.configFile, flagConfigFile, o.configFile, "File with a "+configKind+" ("+configVersion+"). Flags take precedence over its fields.")
+	o.all.AddFlags(flags)
+}
+
 // run runs the manager until the context ends.
 func (o *options) run(ctx context.Context) error {
-	// Gardener's library writes the objects of a Worker in parallel.
 	config := o.rest.Completed().Config
-	config.QPS = 100
-	config.Burst = 130
+	config.QPS = o.qps
+	config.Burst = o.burst
 
 	managerConfig := o.manager.Completed()
 	managerOptions := withSmallCache(managerConfig.Options())
