@@ -127,6 +127,16 @@ func (p *Pool) CPUs() resource.Quantity {
 	return *resource.NewQuantity(int64(max(c.Sockets, 1))*int64(max(c.Cores, 1))*int64(max(c.Threads, 1)), resource.DecimalSI)
 }
 
+// GPUs returns the GPUs of the guest: those that its machine type passes through, or those that the CloudProfile
+// declares for an instance type.
+func (p *Pool) GPUs() resource.Quantity {
+	if count := int64(len(p.TypeConfig.GPUs)); count > 0 {
+		return *resource.NewQuantity(count, resource.DecimalSI)
+	}
+
+	return p.Type.GPU
+}
+
 // MemoryRequest returns the memory that a machine requests: that of its machine type, unless its guest has
 // less. KubeVirt refuses a guest with less memory than its pod requests.
 func (p *Pool) MemoryRequest() resource.Quantity {
@@ -235,8 +245,17 @@ func hardwareOf(t *api.MachineType) map[string]any {
 		devices["hostDevices"] = t.HostDevices
 	}
 
+	instance := map[string]any{}
 	if len(devices) > 0 {
-		spec["template"] = map[string]any{"spec": map[string]any{"domain": map[string]any{"devices": devices}}}
+		instance["domain"] = map[string]any{"devices": devices}
+	}
+
+	if len(t.ResourceClaims) > 0 {
+		instance["resourceClaims"] = t.ResourceClaims
+	}
+
+	if len(instance) > 0 {
+		spec["template"] = map[string]any{"spec": instance}
 	}
 
 	if t.Instancetype != nil {

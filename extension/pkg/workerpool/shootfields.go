@@ -57,6 +57,7 @@ func (p *Pool) origins(zone int) []origin {
 		{"virtualMachineTemplate.spec.preference", extended.Child("preference").String()},
 		{devices + "gpus", extended.Child("gpus").String()},
 		{devices + "hostDevices", extended.Child("hostDevices").String()},
+		{"virtualMachineTemplate.spec.template.spec.resourceClaims", extended.Child("resourceClaims").String()},
 		{"rootVolume.storage.resources.requests[storage]", p.path.Child("volume", "size").String()},
 		{"rootVolume.storage", p.path.Child("volume").String()},
 		{"rootVolume.source.http.url", image.Child(p.urlField()).String()},

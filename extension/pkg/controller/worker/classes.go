@@ -78,8 +78,8 @@ func (d *delegate) nodeTemplateOf(p *pool, zone string) *machinev1alpha1.NodeTem
 	// gardenlet keeps the template of an existing pool when the operator changes the machine type.
 	t.Capacity[corev1.ResourceCPU] = p.CPUs()
 	t.Capacity[corev1.ResourceMemory] = p.MemoryRequest()
-	if !p.Type.GPU.IsZero() {
-		t.Capacity[resourceGPU] = p.Type.GPU
+	if gpus := p.GPUs(); !gpus.IsZero() {
+		t.Capacity[resourceGPU] = gpus
 	}
 
 	if own := p.Config.NodeTemplate; own != nil {

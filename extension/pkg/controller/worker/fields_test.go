@@ -122,6 +122,25 @@ func TestNewPool_Fields(t *testing.T) {
 				require.Equal(t, "example.com/nic", devices.HostDevices[0].DeviceName)
 			},
 		},
+		"ResourceClaims": {
+			func(s *setting) {
+				s.profile.MachineTypes = []api.MachineType{{
+					Name:           "standard-1",
+					GPUs:           []kubevirtv1.GPU{{Name: "gpu1", ClaimRequest: &kubevirtv1.ClaimRequest{ClaimName: "gpu", RequestName: "one"}}},
+					ResourceClaims: []api.ResourceClaim{{Name: "gpu", ResourceClaimTemplateName: "a100"}},
+				}}
+				s.config = "virtualMachineTemplate: {spec: {template: {spec: {tolerations: [{operator: Exists}]}}}}"
+			},
+			func(t *testing.T, spec *providerspec.ProviderSpec) {
+				t.Helper()
+
+				instance := spec.VirtualMachineTemplate.Spec.Template.Spec
+				require.Equal(t, "gpu", instance.Domain.Devices.GPUs[0].ClaimName)
+				require.Equal(t, "one", instance.Domain.Devices.GPUs[0].RequestName)
+				require.Equal(t, []kubevirtv1.VirtualMachineInstanceResourceClaim{{Name: "gpu", ResourceClaimTemplateName: ptr.To("a100")}}, instance.ResourceClaims)
+				require.Len(t, instance.Tolerations, 1, "the pool's own template remains")
+			},
+		},
 		"DataSource": {
 			func(s *setting) {
 				s.profile.MachineImages[0].Versions[0].ImageSource = api.ImageSource{SourceRef: &cdiv1beta1.DataVolumeSourceRef{Kind: "DataSource", Name: "ubuntu"}}

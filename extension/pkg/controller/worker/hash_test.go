@@ -47,6 +47,13 @@ var changes = map[string]struct {
 	"machine type's GPUs": {true, func(s *setting) {
 		s.profile.MachineTypes = []api.MachineType{{Name: "standard-1", GPUs: []kubevirtv1.GPU{{Name: "gpu", DeviceName: "example.com/gpu"}}}}
 	}},
+	"machine type's claims": {true, func(s *setting) {
+		s.profile.MachineTypes = []api.MachineType{{
+			Name:           "standard-1",
+			GPUs:           []kubevirtv1.GPU{{Name: "gpu", ClaimRequest: &kubevirtv1.ClaimRequest{ClaimName: "gpu", RequestName: "one"}}},
+			ResourceClaims: []api.ResourceClaim{{Name: "gpu", ResourceClaimTemplateName: "a100"}},
+		}}
+	}},
 
 	"machine type's storage": {false, func(s *setting) {
 		s.machineType().Storage = &gardencorev1beta1.MachineTypeStorage{Class: "nvme", StorageSize: ptr.To(resource.MustParse("30Gi"))}

@@ -16,8 +16,8 @@ import (
 )
 
 // CloudProfileConfig is spec.providerConfig of a CloudProfile: the images and machine types of the
-// provider cluster. A NamespacedCloudProfile can
-// have one with machineImages only, which are added to those of its CloudProfile.
+// provider cluster. A NamespacedCloudProfile can have one with machineImages and machineTypes only, which
+// are added to those of its CloudProfile.
 //
 // +kubebuilder:object:root=true
 type CloudProfileConfig struct {
@@ -122,11 +122,27 @@ type MachineType struct {
 	Instancetype *kubevirtv1.InstancetypeMatcher `json:"instancetype,omitempty"`
 	// Preference refers to a KubeVirt preference in the provider cluster.
 	Preference *kubevirtv1.PreferenceMatcher `json:"preference,omitempty"`
-	// GPUs are GPUs of the provider nodes that the machine receives. The gpu field of the machine
-	// type in spec.machineTypes must be their number.
+	// GPUs are GPUs of the provider nodes that the machine receives: each has either the deviceName of a
+	// device plugin, or the claimName and the requestName of one of the resourceClaims. The gpu field of
+	// the machine type in spec.machineTypes must be their number, which cluster-autoscaler expects of new
+	// nodes.
 	GPUs []kubevirtv1.GPU `json:"gpus,omitempty"`
-	// HostDevices are other devices of the provider nodes that the machine receives.
+	// HostDevices are other devices of the provider nodes that the machine receives, likewise.
 	HostDevices []kubevirtv1.HostDevice `json:"hostDevices,omitempty"`
+	// ResourceClaims are claims of dynamic resource allocation (DRA) for the devices. Each machine gets
+	// claims of its own, from ResourceClaimTemplates in the namespace of the machines. KubeVirt before 1.9
+	// needs the feature gates GPUsWithDRA and HostDevicesWithDRA.
+	ResourceClaims []ResourceClaim `json:"resourceClaims,omitempty"`
+}
+
+// ResourceClaim is a claim of dynamic resource allocation.
+type ResourceClaim struct {
+	// Name is the name by which gpus and hostDevices refer to the claim.
+	// +kubebuilder:validation:Required
+	Name string `json:"name"`
+	// ResourceClaimTemplateName is the name of a ResourceClaimTemplate in the namespace of the machines.
+	// +kubebuilder:validation:Required
+	ResourceClaimTemplateName string `json:"resourceClaimTemplateName"`
 }
 
 // ResourcesLimits are the resource limits of a virtual machine's pod.
