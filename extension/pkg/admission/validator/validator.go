@@ -36,7 +36,7 @@ const (
 func New(mgr manager.Manager, allowInternalServers bool) (*extensionswebhook.Webhook, error) {
 	garden := mgr.GetAPIReader()
 
-	return extensionswebhook.New(mgr, extensionswebhook.Args{
+	webhook, err := extensionswebhook.New(mgr, extensionswebhook.Args{
 		Name: Name,
 		Path: "/webhooks/validate",
 		Validators: map[extensionswebhook.Validator][]extensionswebhook.Type{
@@ -49,6 +49,13 @@ func New(mgr manager.Manager, allowInternalServers bool) (*extensionswebhook.Web
 		Target:         extensionswebhook.TargetSeed,
 		ObjectSelector: labelled(v1beta1constants.LabelExtensionProviderTypePrefix),
 	})
+	if err != nil {
+		return nil, err
+	}
+
+	webhook.Webhook.Handler = &warner{Handler: webhook.Webhook.Handler, shoots: &shootValidator{garden: garden}}
+
+	return webhook, nil
 }
 
 // NewSecrets creates the webhook for Secrets. gardener-controller-manager labels those to which a
