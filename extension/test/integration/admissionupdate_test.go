@@ -117,7 +117,7 @@ func TestNamespacedCloudProfileRefusals(t *testing.T) {
 
 	for name, refused := range map[string]struct{ config, field, remedy string }{
 		"no source":     {"", "spec.providerConfig.machineImages", "add the source of version 24.4.0 of image ubuntu"},
-		"machine types": {"machineImages: []\nmachineTypes: [{name: standard-1}]", "spec.providerConfig.machineTypes", "ask the operator to add it there"},
+		"machine types": {"machineImages: []\nmachineTypes: [{name: standard-1}]", "spec.providerConfig.machineTypes[0].name", "use another name"},
 		"wrong source":  {`machineImages: [{name: ubuntu, versions: [{version: "24.4.0", sourceURL: example.com}]}]`, "spec.providerConfig.machineImages[ubuntu].versions[24.4.0].sourceURL", "must be a URL"},
 		"volumes":       {"machineImages: []\nvolumeClasses: [{name: fast}]", "spec.providerConfig.volumeClasses", "ask the operator to add it there"},
 		"version of the CloudProfile": {

@@ -41,7 +41,7 @@ func New(mgr manager.Manager) (*extensionswebhook.Webhook, error) {
 	})
 }
 
-// namespacedCloudProfile merges the machine images of a project into the status of its
+// namespacedCloudProfile merges the machine images and the machine types of a project into the status of its
 // NamespacedCloudProfile, from which Shoots use them. gardener-controller-manager copies the
 // providerConfig of the CloudProfile there, but does not know its content.
 type namespacedCloudProfile struct{}
@@ -60,9 +60,9 @@ func (*namespacedCloudProfile) Mutate(_ context.Context, newObj, _ client.Object
 		return nil
 	}
 
-	raw, err := mergeImages(merged.Raw, profile.Spec.ProviderConfig.Raw)
+	raw, err := mergeConfigs(merged.Raw, profile.Spec.ProviderConfig.Raw)
 	if err != nil {
-		return fmt.Errorf("merge the machine images into status.cloudProfileSpec.providerConfig: %w", err)
+		return fmt.Errorf("merge the machine images and machine types into status.cloudProfileSpec.providerConfig: %w", err)
 	}
 
 	profile.Status.CloudProfileSpec.ProviderConfig = &runtime.RawExtension{Raw: raw}
@@ -77,11 +77,12 @@ type images struct {
 	Versions []json.RawMessage `json:"versions"`
 }
 
-// mergeImages adds the images of a configuration to those of another one.
-func mergeImages(into, from []byte) ([]byte, error) {
+// mergeConfigs adds the images and the machine types of a configuration to those of another one.
+func mergeConfigs(into, from []byte) ([]byte, error) {
 	config := map[string]json.RawMessage{}
 	added := struct {
-		MachineImages []images `json:"machineImages"`
+		MachineImages []images          `json:"machineImages"`
+		MachineTypes  []json.RawMessage `json:"machineTypes"`
 	}{}
 	if err := errors.Join(json.Unmarshal(into, &config), json.Unmarshal(from, &added)); err != nil {
 		return nil, err
@@ -101,7 +102,49 @@ func mergeImages(into, from []byte) ([]byte, error) {
 
 	config["machineImages"] = raw
 
+	if err := mergeTypes(config, added.MachineTypes); err != nil {
+		return nil, err
+	}
+
 	return json.Marshal(config)
+}
+
+// mergeTypes adds machine types to a configuration. One that it has already is replaced, as in merge.
+func mergeTypes(config map[string]json.RawMessage, added []json.RawMessage) error {
+	const key = "machineTypes"
+
+	if len(added) == 0 {
+		return nil
+	}
+
+	var existing []json.RawMessage
+	if list := config[key]; list != nil {
+		if err := json.Unmarshal(list, &existing); err != nil {
+			return err
+		}
+	}
+
+	replaced := map[string]bool{}
+	for _, machineType := range added {
+		replaced[nameOf(machineType)] = true
+	}
+
+	kept := slices.DeleteFunc(existing, func(known json.RawMessage) bool { return replaced[nameOf(known)] })
+
+	raw, err := json.Marshal(append(kept, added...))
+	config[key] = raw
+
+	return err
+}
+
+func nameOf(raw json.RawMessage) string {
+	var named struct {
+		Name string `json:"name"`
+	}
+
+	_ = json.Unmarshal(raw, &named) // The validator reports errors.
+
+	return named.Name
 }
 
 // merge adds images and versions to a list. A version that the list has already is replaced: the status

@@ -52,7 +52,14 @@ func TestMerge(t *testing.T) {
 			`{"machineImages": [{"name": "ubuntu", "versions": [{"version": "1"}, {"version": "3"}]}]}`, 1,
 			`{"machineImages": [{"name": "ubuntu", "versions": [{"version": "1"}, {"version": "2"}, {"version": "3"}]}]}`,
 		},
-		"None": {"the project adds no images", "", inherited, 1, inherited},
+		"MachineTypes": {
+			"machine types of the project are added, or replace those of an earlier merge",
+			`{"machineTypes": [{"name": "own", "limits": {"cpu": "4"}}]}`,
+			`{"machineImages": [], "machineTypes": [{"name": "small", "future": true}, {"name": "own", "limits": {"cpu": "2"}}]}`, 1,
+			`{"machineImages": [], "machineTypes": [{"name": "small", "future": true}, {"name": "own", "limits": {"cpu": "4"}}]}`,
+		},
+		"FirstMachineType": {"the CloudProfile has none", `{"machineTypes": [{"name": "own"}]}`, `{"machineImages": []}`, 1, `{"machineImages": [], "machineTypes": [{"name": "own"}]}`},
+		"None":             {"the project adds no images", "", inherited, 1, inherited},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

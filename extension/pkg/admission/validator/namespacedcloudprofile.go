@@ -20,7 +20,7 @@ import (
 )
 
 // namespacedCloudProfileValidator validates the providerConfig of a NamespacedCloudProfile: the sources of
-// the machine images that a project adds.
+// the machine images, and the machine types, that a project adds.
 type namespacedCloudProfileValidator struct {
 	garden client.Reader
 }
@@ -57,7 +57,7 @@ func (v *namespacedCloudProfileValidator) Validate(ctx context.Context, newObj, 
 func validateNamespacedCloudProfile(profile *gardencorev1beta1.NamespacedCloudProfileSpec, parent *gardencorev1beta1.CloudProfile) field.ErrorList {
 	config := &api.CloudProfileConfig{}
 	inherited := &api.CloudProfileConfig{}
-	errs := append(api.Decode(profile.ProviderConfig, configPath(), config), validateOnlyImages(config)...)
+	errs := append(api.Decode(profile.ProviderConfig, configPath(), config), validateOperators(config)...)
 	_ = api.Decode(parent.Spec.ProviderConfig, nil, inherited) // The validator of the CloudProfile reports errors.
 
 	// gardener-controller-manager converts the project's entries to the format of the CloudProfile.
@@ -68,7 +68,8 @@ func validateNamespacedCloudProfile(profile *gardencorev1beta1.NamespacedCloudPr
 	errs = append(errs, images.validateInherited(config.MachineImages, inherited.MachineImages, parent.Name)...)
 	errs = append(errs, images.validateSources(config.MachineImages)...)
 	errs = append(errs, images.validateComplete(added(spec.MachineImages, parent.Spec.MachineImages), config.MachineImages)...)
-	errs = append(errs, validateMachineTypes(spec.MachineTypes, nil)...)
+	errs = append(errs, validateInheritedTypes(config.MachineTypes, parent, inherited.MachineTypes)...)
+	errs = append(errs, validateMachineTypes(spec.MachineTypes, config.MachineTypes)...)
 
 	return append(errs, validateVolumeTypes(spec.VolumeTypes)...)
 }
@@ -92,15 +93,12 @@ func added(images, inherited []gardencorev1beta1.MachineImage) []gardencorev1bet
 	return added
 }
 
-// validateOnlyImages refuses what only the operator can offer.
-func validateOnlyImages(config *api.CloudProfileConfig) field.ErrorList {
-	const operator = "only a CloudProfile can have it; ask the operator to add it there"
+// operator is the reason for which a project cannot have what its CloudProfile does not offer.
+const operator = "only a CloudProfile can have it; ask the operator to add it there"
 
+// validateOperators refuses what only the operator can offer.
+func validateOperators(config *api.CloudProfileConfig) field.ErrorList {
 	var errs field.ErrorList
-
-	if len(config.MachineTypes) > 0 {
-		errs = append(errs, field.Forbidden(configPath().Child("machineTypes"), operator))
-	}
 
 	if len(config.VolumeClasses) > 0 {
 		errs = append(errs, field.Forbidden(configPath().Child("volumeClasses"), operator))
@@ -136,4 +134,88 @@ func (r *imageRules) validateInherited(images, inherited []api.MachineImages, pa
 	}
 
 	return errs
+}
+
+// validateInheritedTypes refuses machine types that the parent has, and hardware that none of them has: a project
+// divides what the operator offers into other sizes.
+func validateInheritedTypes(types []api.MachineType, parent *gardencorev1beta1.CloudProfile, inherited []api.MachineType) field.ErrorList {
+	offered := sets.New[hardware]()
+	for i := range inherited {
+		for _, h := range hardwareOf(&inherited[i]) {
+			offered.Insert(h.hardware)
+		}
+	}
+
+	var errs field.ErrorList
+
+	for i := range types {
+		path := configPath().Child("machineTypes").Index(i)
+
+		if slices.ContainsFunc(parent.Spec.MachineTypes, func(t gardencorev1beta1.MachineType) bool { return t.Name == types[i].Name }) {
+			errs = append(errs, field.Forbidden(path.Child("name"), fmt.Sprintf(
+				"the CloudProfile %s already has machine type %s; use another name", parent.Name, types[i].Name)))
+		}
+
+		for _, h := range hardwareOf(&types[i]) {
+			if !offered.Has(h.hardware) {
+				errs = append(errs, field.Forbidden(h.pathIn(path), operator))
+			}
+		}
+	}
+
+	return errs
+}
+
+// hardware is a device, an instance type or a preference of the provider cluster.
+type hardware struct{ kind, name string }
+
+// usedHardware is the hardware that a field of a machine type names.
+type usedHardware struct {
+	hardware
+
+	// list and index are the field; index is negative for a field that is no list.
+	list  string
+	index int
+	child string
+}
+
+func (h *usedHardware) pathIn(path *field.Path) *field.Path {
+	if path = path.Child(h.list); h.index >= 0 {
+		path = path.Index(h.index)
+	}
+
+	return path.Child(h.child)
+}
+
+// hardwareOf returns the hardware of a machine type. Devices from claims are those of their templates.
+func hardwareOf(t *api.MachineType) []usedHardware {
+	var used []usedHardware
+
+	add := func(h hardware, list string, index int, child string) {
+		if h.name != "" {
+			used = append(used, usedHardware{hardware: h, list: list, index: index, child: child})
+		}
+	}
+
+	for i, gpu := range t.GPUs {
+		add(hardware{"device", gpu.DeviceName}, "gpus", i, "deviceName")
+	}
+
+	for i, device := range t.HostDevices {
+		add(hardware{"device", device.DeviceName}, "hostDevices", i, "deviceName")
+	}
+
+	for i, claim := range t.ResourceClaims {
+		add(hardware{"template", claim.ResourceClaimTemplateName}, "resourceClaims", i, "resourceClaimTemplateName")
+	}
+
+	if m := t.Instancetype; m != nil {
+		add(hardware{"instancetype " + m.Kind, m.Name}, "instancetype", -1, "name")
+	}
+
+	if m := t.Preference; m != nil {
+		add(hardware{"preference " + m.Kind, m.Name}, "preference", -1, "name")
+	}
+
+	return used
 }
