@@ -30,7 +30,8 @@ func TestValidateWorkloadIdentityConfig(t *testing.T) {
 		want   string
 	}{
 		"Valid":          {"all fields are set", func(*api.WorkloadIdentityConfig) {}, ""},
-		"PublicCA":       {"the certificate authority and the name are optional", func(c *api.WorkloadIdentityConfig) { c.CertificateAuthority, c.TLSServerName = "", "" }, ""},
+		"PublicCA":       {"public authorities need not be given", func(c *api.WorkloadIdentityConfig) { c.CertificateAuthority = "" }, ""},
+		"HostName":       {"the name is optional", func(c *api.WorkloadIdentityConfig) { c.TLSServerName = "" }, ""},
 		"Path":           {"a gateway serves several clusters", func(c *api.WorkloadIdentityConfig) { c.Server = "https://gateway.example.com/clusters/a" }, ""},
 		"Address":        {"a certificate may have an IP address", func(c *api.WorkloadIdentityConfig) { c.TLSServerName = "10.0.0.1" }, ""},
 		"NoServer":       {"tokens have a destination", func(c *api.WorkloadIdentityConfig) { c.Server = "" }, "config.server: Required"},
