@@ -57,5 +57,5 @@ func Explain(err error) error {
 // IsFailure reports whether an error means that the credentials cannot be used, or that a request to the
 // provider cluster failed. Other errors are those of the seed, and the extension's own, as ErrBusy.
 func IsFailure(err error) bool {
-	return errors.Is(err, ErrCredentials) || errors.Is(err, ErrRequest) && !errors.Is(err, ErrBusy)
+	return errors.Is(err, ErrCredentials) || errors.Is(err, errNoToken) || errors.Is(err, ErrRequest) && !errors.Is(err, ErrBusy)
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // errNoToken has no code: gardenlet retries.
-var errNoToken = errors.New("the token of the WorkloadIdentity has not been requested yet; gardenlet requests it within seconds")
+var errNoToken = errors.New("the token of the WorkloadIdentity has not been requested yet; gardenlet requests it within seconds: if this remains, check its log, and that the garden has an issuer")
 
 // checkToken returns an error if gardenlet has not requested the token of a WorkloadIdentity yet.
 func checkToken(secret *corev1.Secret) error {

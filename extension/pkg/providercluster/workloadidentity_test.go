@@ -127,4 +127,5 @@ func TestClients_WorkloadIdentityWithoutToken(t *testing.T) {
 	err := connectWith(t, secret)
 	require.ErrorIs(t, err, errNoToken)
 	require.NotErrorIs(t, err, ErrCredentials)
+	require.True(t, IsFailure(err), "a Shoot that never got a token can be deleted")
 }
