@@ -10,7 +10,7 @@ import "embed"
 
 // Manifests are the files of this folder.
 //
-//go:embed base control-namespace evacuation example gardener-sidecar grpc-driver machineclass monitoring
+//go:embed base control-namespace diagnose evacuation example gardener-sidecar grpc-driver machineclass monitoring
 //go:embed provider-cluster provider-namespace provider-namespace-without-golden-images
 //go:embed shared-image standalone standalone-separate-target target
 var Manifests embed.FS

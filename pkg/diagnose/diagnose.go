@@ -35,6 +35,8 @@ type Evidence struct {
 	Events []corev1.Event
 	// Migrations are the instance's live migrations.
 	Migrations []kubevirtv1.VirtualMachineInstanceMigration
+	// Console is the console of a guest that has not joined. It is read only for operators.
+	Console *Console
 
 	// WithStalls adds volumes without progress to the causes. They may be slow only, so the driver does
 	// not report them as failures.

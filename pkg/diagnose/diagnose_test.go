@@ -135,17 +135,20 @@ func with(e *diagnose.Evidence, change func(*diagnose.Evidence)) *diagnose.Evide
 
 const quota = `pods "x" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0`
 
+// causeCase is a machine with its cause.
+type causeCase struct {
+	seen *diagnose.Evidence
+	want string
+	kind error
+}
+
 // TestCauses has a row for each cause, with observed messages of the components.
 func TestCauses(t *testing.T) {
 	t.Parallel()
 
 	soon, minute := ago(31*time.Second), ago(61*time.Second)
 
-	tests := map[string]struct {
-		seen *diagnose.Evidence
-		want string
-		kind error
-	}{
+	tests := map[string]causeCase{
 		"LauncherQuota":   {instanceSays("Synchronized", "FailedCreate", "failed to create virtual machine pod: "+quota, soon), "QuotaExceeded", spi.ErrExhausted},
 		"ClaimQuota":      {failure("FailedCreate", "importer is not running due to an error: "+quota, soon), "QuotaExceeded", spi.ErrExhausted},
 		"HiddenQuota":     {volumeSays(cdiv1beta1.DataVolumeRunning, "ErrExceededQuota", "Error starting pod", soon), "QuotaExceeded", spi.ErrExhausted},
@@ -236,6 +239,9 @@ func TestCauses(t *testing.T) {
 		"OnceCrashed": {with(&diagnose.Evidence{VirtualMachine: crashing(1)}, func(e *diagnose.Evidence) {
 			e.VirtualMachine.Spec.RunStrategy = new(kubevirtv1.RunStrategyOnce)
 		}), "GuestEnded", spi.ErrPrecondition},
+		"GuestCrashing": {with(onNode(kubevirtv1.Running, 2*time.Minute), func(e *diagnose.Evidence) {
+			e.Events = append(e.Events, warning("VirtualMachineInstance", "Stopped", "The VirtualMachineInstance crashed.", ago(5*time.Minute), ago(time.Second)))
+		}), "GuestCrashing", spi.ErrPrecondition},
 		"Halted": {&diagnose.Evidence{VirtualMachine: halted(newVM("Stopped"))}, "MachineStopped", spi.ErrPrecondition},
 
 		"Pull":      {instanceSays("Synchronized", "ErrImagePull", "x", minute), "ImagePullFailed", spi.ErrPrecondition},
@@ -261,6 +267,11 @@ func TestCauses(t *testing.T) {
 		"RejectedAfterConflict": {with(instanceSays("PodScheduled", "SchedulerError", "the object has been modified", soon), func(e *diagnose.Evidence) {
 			e.Pods = []corev1.Pod{rejectedPod("Unschedulable")}
 		}), "Unschedulable", spi.ErrExhausted},
+	}
+
+	for name, lines := range consoles {
+		reason, _, _ := strings.Cut(name, ",")
+		tests[name] = causeCase{printed(lines...), reason, spi.ErrPrecondition}
 	}
 
 	proven := map[string]bool{}

@@ -36,6 +36,7 @@ const (
 	guestSync      origin = "VirtualMachineInstance's Synchronized, by virt-handler"
 	guestPause     origin = "VirtualMachineInstance's Paused"
 	guestEnd       origin = "VirtualMachineInstance's end"
+	guestConsole   origin = "guest's serial console"
 	importKill     origin = "importer that was killed"
 	// retried are events about attempts that a later one has followed.
 	retried       origin = "event of an earlier attempt"
@@ -104,6 +105,9 @@ func (e *Evidence) signs(now time.Time) []sign {
 	for i := range all {
 		all[i].words = strings.ToLower(withoutURLs(all[i].message))
 	}
+
+	// Their lines are compared already, and no component of the provider cluster has written them.
+	all = append(all, e.ofConsole()...)
 
 	return slices.DeleteFunc(all, func(s sign) bool {
 		return s.since.IsZero() || (s.silence && now.Sub(s.since) < normalSilence)

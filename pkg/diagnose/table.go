@@ -14,9 +14,9 @@ import (
 
 // table lists all causes. The first one that applies is returned: quota before capacity, capacity
 // before objects that cannot be created, these before machines that do not start, and obstructions
-// last. guests and moves concern only machines with a provider node. If a text is compared, the comment names the component
+// last. guests, moves and joining concern only machines with a provider node. If a text is compared, the comment names the component
 // that writes it. Texts are in lower case.
-var table = slices.Concat(capacity, refusals, storage, imports, starts, guests, moves, obstructions)
+var table = slices.Concat(capacity, refusals, storage, imports, starts, guests, moves, joining, obstructions)
 
 var (
 	creations = []origin{machineFailure, instanceSync}

@@ -26,6 +26,8 @@ type ExplainRequest struct {
 	Machine      *v1alpha1.Machine
 	MachineClass *v1alpha1.MachineClass
 	Secret       *corev1.Secret
+	// Console is set to read the console of a guest that has not joined.
+	Console bool
 }
 
 // Explanation is the state of a machine, and its failure as the driver reports it.
@@ -80,6 +82,7 @@ func decodeExplain(req *ExplainRequest, allowed apivalidation.Options) (in *spi.
 		HasProviderID: req.Machine.Spec.ProviderID != "",
 		Deleting:      req.Machine.DeletionTimestamp != nil,
 		Recorded:      machineclass.RecordedAddress(req.Machine),
+		Console:       req.Console,
 	}
 
 	if req.Machine.UID != "" && req.Machine.DeletionTimestamp == nil && !hadVirtualMachine(req.Machine) {

@@ -121,6 +121,7 @@ func TestMeaningOf_CodesInDocs(t *testing.T) {
 		"Objects that KubeVirt cannot create",
 		"Volumes and images",
 		"Machines that do not start",
+		"Guests that do not join",
 		"Machines that cannot leave their node",
 		"In the control cluster",
 		"Between the machine controller, the driver and the provider cluster",

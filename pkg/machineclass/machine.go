@@ -59,6 +59,7 @@ func DecodeCreateMachine(
 		Spec:         spec,
 		Class:        ToSPI(class),
 		Evacuation:   allowed.Evacuation,
+		LogConsole:   allowed.LogConsole,
 	}, nil
 }
 

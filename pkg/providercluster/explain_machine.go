@@ -156,6 +156,10 @@ func (e *Explainer) explain(ctx context.Context, r *reader, in *spi.ExplainMachi
 		seen.Migrations = r.migrationsOf(ctx, seen.Instance, seen.Pods)
 	}
 
+	if in.Console && !in.Deleting && isOnNode(seen.Instance) {
+		r.readGuest(ctx, &seen.Evidence)
+	}
+
 	now := e.clock.Now()
 	seen.WithStalls = true
 
@@ -167,7 +171,7 @@ func (e *Explainer) explain(ctx context.Context, r *reader, in *spi.ExplainMachi
 		explanation.Cause, explanation.Waiting = e.explainDeletion(ctx, r, seen, now)
 	case seen.Instance != nil && wasScheduled(seen.Instance):
 		explanation.Stage = spi.StageScheduled
-		explanation.Waiting = whereabouts(seen.Instance)
+		explanation.Waiting = whereabouts(seen)
 		explanation.Cause = cause
 	default:
 		explanation.Stage = spi.StageCreating
@@ -182,11 +186,16 @@ func (e *Explainer) explain(ctx context.Context, r *reader, in *spi.ExplainMachi
 	return explanation
 }
 
-// whereabouts describes where a scheduled machine is, and whether kubectl drain waits for it.
-func whereabouts(instance *kubevirtv1.VirtualMachineInstance) string {
-	text := "the machine is scheduled to provider node " + nodeOf(instance)
-	if from := instance.Status.EvacuationNodeName; from != "" {
+// whereabouts describes where a scheduled machine is, whether kubectl drain waits for it, and whether its guest
+// prints anything.
+func whereabouts(seen *evidence) string {
+	text := "the machine is scheduled to provider node " + nodeOf(seen.Instance)
+	if from := seen.Instance.Status.EvacuationNodeName; from != "" {
 		text += ", and marked for its evacuation from provider node " + from
+	}
+
+	if seen.Console.Silent() {
+		text += "; its guest has printed nothing on its serial console: it does not boot, or its kernel has no parameter console=ttyS0"
 	}
 
 	return text

@@ -209,3 +209,29 @@ func FuzzNames(f *testing.F) {
 		}
 	})
 }
+
+func TestVirtualMachine_LogsConsole(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		reason   string
+		log      bool
+		template string
+		want     *bool
+	}{
+		"On":       {reason: "the driver's default", log: true, want: new(true)},
+		"Off":      {reason: "the provider cluster's default applies", log: false, want: nil},
+		"Template": {reason: "the template overrides the driver's defaults", log: true, template: `"logSerialConsole":false`, want: new(false)},
+		"Other":    {reason: "another field of the template does not", log: true, template: `"autoattachGraphicsDevice":false`, want: new(true)},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			in := input(t, []byte(`{"tags":{"mcm.gardener.cloud/cluster":"c"},"virtualMachineTemplate":{"spec":{"template":{"spec":{"domain":{"devices":{`+tc.template+`}}}}}}}`))
+			in.LogConsole = tc.log
+			require.Equal(t, tc.want, virtualMachine(t, in).Spec.Template.Spec.Domain.Devices.LogSerialConsole, tc.reason)
+		})
+	}
+}

@@ -94,7 +94,7 @@ func instanceSpec(in *spi.CreateMachineInput) kubevirtv1.VirtualMachineInstanceS
 			Resources: *in.Spec.Resources.DeepCopy(),
 			CPU:       in.Spec.CPU.DeepCopy(),
 			Memory:    in.Spec.Memory.DeepCopy(),
-			Devices:   devices(in.Spec, interfaces),
+			Devices:   devices(in, interfaces),
 		},
 		Networks:          networks,
 		Volumes:           volumes(in),
@@ -115,9 +115,14 @@ func evictionStrategy(in *spi.CreateMachineInput) kubevirtv1.EvictionStrategy {
 	return kubevirtv1.EvictionStrategyLiveMigrateIfPossible
 }
 
-func devices(spec *v1alpha1.ProviderSpec, interfaces []kubevirtv1.Interface) kubevirtv1.Devices {
-	wanted := ptr.Deref(spec.Devices, v1alpha1.Devices{})
-	rendered := kubevirtv1.Devices{Disks: disks(spec), Interfaces: interfaces, Rng: wanted.Rng.DeepCopy()}
+func devices(in *spi.CreateMachineInput, interfaces []kubevirtv1.Interface) kubevirtv1.Devices {
+	wanted := ptr.Deref(in.Spec.Devices, v1alpha1.Devices{})
+	rendered := kubevirtv1.Devices{Disks: disks(in.Spec), Interfaces: interfaces, Rng: wanted.Rng.DeepCopy()}
+
+	// KubeVirt's default is that of the provider cluster, which may be not to log.
+	if in.LogConsole {
+		rendered.LogSerialConsole = ptr.To(true)
+	}
 
 	if wanted.BlockMultiQueue {
 		rendered.BlockMultiQueue = ptr.To(true)

@@ -68,6 +68,9 @@ type ExplainMachineInput struct {
 	Deleting bool
 	// Recorded is the address that the Machine records; nil if there is none.
 	Recorded *RecordedAddress
+	// Console is set to read the serial console of a machine with a provider node, and the events about its
+	// guest: the machine has not joined. The driver's Role does not permit it.
+	Console bool
 	// Create is the specification of the machine. If there is no VirtualMachine, a dry run checks
 	// whether the provider cluster would accept it. There is no dry run if it is nil.
 	Create *CreateMachineInput

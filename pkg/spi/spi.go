@@ -111,6 +111,8 @@ type CreateMachineInput struct {
 	// Evacuation is set if the driver evacuates the machine when its
 	// provider node is drained.
 	Evacuation bool
+	// LogConsole is set to log the guest's serial console, unless the spec's template says otherwise.
+	LogConsole bool
 	// Report receives the machine's progress.
 	Report Report
 }

@@ -49,7 +49,8 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 diagnoses them as the driver does. The result contains the cause with its machine code and remedy, the time of
 machine-controller-manager's next retry and the command to retry immediately, and the objects, conditions and events that the
 cause is based on. If there is no cause, the result contains the step that the machine waits for. A machine that never had a
-VirtualMachine is created as a dry run. Nothing is changed, and the content of Secrets is not printed.
+VirtualMachine is created as a dry run. With --provider-kubeconfig, the serial console of a guest that does not join is read.
+Nothing is changed, and the content of Secrets is not printed.
 
 In the pod of the machine controller, no flag is needed. A VirtualMachine without a Machine is found by its name, with the
 MachineClasses of the namespace, or, without a control cluster, with --provider-kubeconfig and --cluster.

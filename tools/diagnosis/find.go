@@ -74,7 +74,9 @@ func (d *Diagnoser) findClass(ctx context.Context, control *controlcluster.Clust
 		return nil // The driver could not read the provider cluster either.
 	}
 
-	found.requests = []kubevirt.ExplainRequest{d.request(machine, class, found.secrets.Data)}
+	request := d.request(machine, class, found.secrets.Data)
+	request.Console = request.Console && found.machine.Status.CurrentStatus.Phase != v1alpha1.MachineRunning
+	found.requests = []kubevirt.ExplainRequest{request}
 
 	return nil
 }
@@ -122,7 +124,8 @@ func (d *Diagnoser) request(machine *v1alpha1.Machine, class *v1alpha1.MachineCl
 		data = map[string][]byte{apiv1alpha1.SecretKeyKubeconfig: d.Kubeconfig}
 	}
 
-	return kubevirt.ExplainRequest{Machine: machine, MachineClass: class, Secret: &corev1.Secret{Data: data}}
+	// The driver's own account has no permission to read consoles.
+	return kubevirt.ExplainRequest{Machine: machine, MachineClass: class, Secret: &corev1.Secret{Data: data}, Console: d.Kubeconfig != nil}
 }
 
 // otherServer says that the kubeconfig in the Secret of a class leads, or may lead, to another cluster than

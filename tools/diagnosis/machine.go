@@ -271,7 +271,7 @@ func (d *Machine) node(m *spi.Explanation) string {
 	case d.Machine.Phase == string(v1alpha1.MachineRunning):
 		return ", and its Node is healthy"
 	default:
-		return "; machine-controller-manager waits for its Node to become ready: check the guest's console (virtctl console)"
+		return "; machine-controller-manager waits for its Node to become ready: check the guest's console (virtctl console; with --provider-kubeconfig, this command reads it)"
 	}
 }
 

@@ -28,6 +28,9 @@ type Options struct {
 	// Evacuation is set if the driver acts on evictionStrategy External (--evacuation). No other
 	// component does.
 	Evacuation bool
+	// LogConsole is set if KubeVirt is to log the serial consoles of new machines, unless their
+	// virtualMachineTemplate says otherwise (--log-serial-console). It does not affect the validation.
+	LogConsole bool
 }
 
 // root is the path that the field of every error begins with.

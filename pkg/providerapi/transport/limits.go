@@ -48,6 +48,9 @@ const (
 	// maxDropped bounds what is read of the response to a deletion. The connection can be used again unless
 	// the response is larger.
 	maxDropped = 1 << 20
+	// MaxText bounds a response that is text: the rest is not read. Its copies take as much memory as any
+	// other response.
+	MaxText = 256 << 10
 	// maxMessage bounds each string of a metav1.Status, and maxCauses the number of its causes.
 	// KubeVirt adds one cause per invalid field.
 	maxMessage, maxCauses = 8 << 10, 100

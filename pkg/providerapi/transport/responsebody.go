@@ -21,6 +21,8 @@ type responseBody struct {
 	// most bounds the memory, and excess is the error of a response that exceeds it.
 	most   int64
 	excess error
+	// plain is set if the response is text, which is not decoded.
+	plain bool
 	// slot is set if the response is a page of a list, which may be large.
 	slot *ReadSlot
 	// ctx is the request's context; it ends a read that waits.
@@ -75,6 +77,10 @@ func (b *responseBody) Read(p []byte) (int, error) {
 
 // next reads the response, or the next event of a watch, unless it takes too much memory.
 func (b *responseBody) next() ([]byte, error) {
+	if b.plain {
+		return io.ReadAll(io.LimitReader(b.ReadCloser, MaxText))
+	}
+
 	read := b.whole
 	if b.events != nil {
 		read = b.event

@@ -140,6 +140,8 @@ func (c *contained) contain(ctx context.Context, r *http.Request, resp *http.Res
 		return keepStatus(resp)
 	case r.Method == http.MethodDelete:
 		return drop(resp, timer)
+	case expectsText(ctx):
+		body.plain = true
 	case !isJSON:
 		defer timer.end()
 
@@ -158,6 +160,21 @@ type expectedKey struct{}
 // They count less than others.
 func Expect(ctx context.Context, bytes int) context.Context {
 	return context.WithValue(ctx, expectedKey{}, int64(bytes))
+}
+
+// textKey is the context key of a request for text.
+type textKey struct{}
+
+// ExpectText returns a context for a request whose response is text, such as a log, of which at most MaxText
+// bytes are read.
+func ExpectText(ctx context.Context) context.Context {
+	return context.WithValue(ctx, textKey{}, true)
+}
+
+func expectsText(ctx context.Context) bool {
+	text, _ := ctx.Value(textKey{}).(bool)
+
+	return text
 }
 
 // expected returns the number of bytes of a response that its caller has already: those of Expect, and

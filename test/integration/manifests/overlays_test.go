@@ -106,7 +106,7 @@ func TestOverlaysAreAccepted(t *testing.T) {
 		harness.Lab().Control: {"control-namespace", "target", "standalone", "standalone-separate-target", "evacuation/control-namespace"},
 		harness.Lab().Provider: {
 			"provider-cluster", "provider-namespace", "provider-namespace-without-golden-images", "evacuation/provider-namespace",
-			"shared-image", "grpc-driver",
+			"shared-image", "grpc-driver", "diagnose",
 		},
 	} {
 		for _, name := range names {
