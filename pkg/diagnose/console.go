@@ -129,10 +129,8 @@ func (c *Console) lines() []line {
 			text = raw
 		}
 
-		for part := range strings.SplitSeq(text, "\r") {
-			if shown := printable(part); shown != "" && !at.IsZero() {
-				all = append(all, line{at: at, text: shown, words: strings.ToLower(shown)})
-			}
+		if shown := printable(text); shown != "" && !at.IsZero() {
+			all = append(all, line{at: at, text: shown, words: strings.ToLower(shown)})
 		}
 	}
 
@@ -143,14 +141,16 @@ func (c *Console) lines() []line {
 func printable(text string) string {
 	text = strings.ToValidUTF8(text[:min(len(text), maxConsoleLine)], "")
 	text = escapes.ReplaceAllString(text, "")
-	text = strings.ReplaceAll(text, "\t", " ")
 
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
+		switch {
+		case r == '\t' || r == '\r':
+			return ' '
+		case unicode.IsPrint(r):
 			return r
+		default:
+			return -1
 		}
-
-		return -1
 	}, text))
 }
 

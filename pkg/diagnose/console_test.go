@@ -136,7 +136,7 @@ func TestEvidence_ConsoleBoots(t *testing.T) {
 		"Now":       {"the present boot has another failure", []string{kernel, panics, kernel, refused}, "GuestTokenRefused"},
 		"Over":      {"the script has pulled the image", []string{kernel, pull, "> Copy gardener-node-agent binary to host (/opt/bin) and make it executable"}, ""},
 		"Coloured":  {"systemd colours the word", []string{"[\x1b[0;1;31mFAILED\x1b[0m] Failed to start \x1b[0;1;39mcontainerd.service\x1b[0m."}, "GuestRuntimeFailed"},
-		"Spinner":   {"a line that is written again and again", []string{"[  *** ] A start job is running\r\x1b[K[FAILED] Failed to start containerd.service."}, "GuestRuntimeFailed"},
+		"Spinner":   {"a line that is written again and again", []string{"[  *** ] A start job is running\r\x1b[K[FAILED]\tFailed to start containerd.service."}, "GuestRuntimeFailed"},
 		"Words": {
 			"a guest cannot pretend to be the scheduler", []string{"I/O error, dev vda forbidden: exceeded quota failed calling webhook violates podsecurity"}, "GuestDiskFailed",
 		},
@@ -190,8 +190,9 @@ func TestEvidence_ConsoleWithoutSecrets(t *testing.T) {
 		// alone is set if only a line of its own is recognized.
 		alone bool
 	}{
-		"BootstrapToken": {line: "+ kubeadm join --token abcdef.0123456789abcdef 10.0.0.1:6443", secret: []string{"abcdef.0123456789abcdef"}, kept: "kubeadm join"},
+		"BootstrapToken": {line: "kubeadm: the JWS of abcdef.0123456789abcdef is missing", secret: []string{"abcdef.0123456789abcdef"}, kept: "is missing"},
 		"JWT":            {line: "curl: bearer eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJlMTIz", secret: []string{"eyJhbGciOiJSUzI1NiJ9", "c2lnbmF0dXJlMTIz", "eyJzdWIiOiJ4In0"}, kept: "curl"},
+		"TokenFlag":      {line: "+ kubeadm join --token x-123 10.0.0.1:6443", secret: []string{"x-123"}, kept: "10.0.0.1:6443"},
 		"Password":       {line: "password: hunter2, and more", secret: []string{"hunter2"}, kept: "and more"},
 		"PasswordFlag":   {line: "mysql --password=hunter2 -h db", secret: []string{"hunter2"}, kept: "-h db"},
 		"PasswordInJSON": {line: `{"user":"x","password":"hunter2"}`, secret: []string{"hunter2"}, kept: `"user":"x"`},
