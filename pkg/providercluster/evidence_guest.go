@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -20,7 +21,7 @@ import (
 // (kubevirt.io/kubevirt/pkg/virt-controller/services/serialconsolelog.go).
 const consoleContainer = "guest-console-log"
 
-// readGuest reads what virt-handler and the guest itself report about a guest, with at most three requests.
+// readGuest reads what virt-handler and the guest itself report about a guest, with at most four requests.
 // virt-handler's events are read by name: they may be about earlier instances of a guest that crashes.
 func (r *reader) readGuest(ctx context.Context, seen *diagnose.Evidence) {
 	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
@@ -37,6 +38,10 @@ func (r *reader) readGuest(ctx context.Context, seen *diagnose.Evidence) {
 	switch {
 	case pod == nil && len(seen.Pods) == 0: // They could not be read, or there are none.
 		return
+	case !r.may(ctx, &authorizationv1.ResourceAttributes{Verb: "get", Namespace: r.clients.Namespace, Resource: "pods", Subresource: "log"}):
+		r.addUnread(spi.Errorf(spi.ErrForbidden, "read the guest's console: not permitted; kubernetes/diagnose grants it"))
+
+		return
 	case pod == nil:
 		r.addUnread(spi.Errorf(spi.ErrPrecondition, "the guest's console: no launcher pod logs it; new machines log it unless their class sets logSerialConsole to false"))
 
@@ -45,7 +50,7 @@ func (r *reader) readGuest(ctx context.Context, seen *diagnose.Evidence) {
 
 	log, err := r.clients.Log(ctx, pod.Name, consoleContainer)
 	if err != nil {
-		r.addUnread(spi.During("read the guest's console, which kubernetes/diagnose permits", providerapi.Explain(err)))
+		r.addUnread(spi.During("read the guest's console", providerapi.Explain(err)))
 
 		return
 	}

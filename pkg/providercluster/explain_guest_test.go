@@ -38,8 +38,8 @@ func TestExplainMachine_Console(t *testing.T) {
 
 	tests := map[string]struct {
 		reason string
-		// unwanted is set if the caller does not ask for the console.
-		unwanted, deleting bool
+		// unwanted is set if the caller does not ask for the console, and denied if it has no permission.
+		unwanted, deleting, denied bool
 		// log is the log; empty if it may not be read.
 		log, pods, events string
 		want, waiting     string
@@ -49,7 +49,8 @@ func TestExplainMachine_Console(t *testing.T) {
 		"Crashing": {reason: "virt-handler says it", log: "2026-01-02T03:05:05Z x\n", events: crashes, want: "GuestCrashing"},
 		"Silent":   {reason: "a kernel without this console", log: "\n", waiting: "console=ttyS0"},
 		"Boots":    {reason: "it may be slow", log: "2026-01-02T03:05:05Z Linux version 6.1\n", waiting: "scheduled to provider node node-a"},
-		"Denied":   {reason: "an account without the permission", unread: "read the guest's console, which kubernetes/diagnose permits: "},
+		"Denied":   {reason: "an account without the permission", denied: true, unread: "kubernetes/diagnose grants it"},
+		"Gone":     {reason: "the pod has ended meanwhile", unread: "read the guest's console: "},
 		"Off":      {reason: "the class switches it off", log: "\n", pods: strings.ReplaceAll(pods, "guest-console-log", "x"), unread: "logSerialConsole"},
 		"Unwanted": {reason: "it has joined, or the account is the driver's", unwanted: true, log: "2026-01-02T03:05:05Z no space left on device\n", waiting: "scheduled"},
 		"Deleting": {reason: "its guest no longer matters", deleting: true, log: "2026-01-02T03:05:05Z no space left on device\n", waiting: "scheduled"},
@@ -77,6 +78,10 @@ func TestExplainMachine_Console(t *testing.T) {
 				cluster.bodies["log"] = tc.log
 			}
 
+			if !tc.denied {
+				cluster.bodies["selfsubjectaccessreviews"] = `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`
+			}
+
 			got := explainedConsole(t, evacuating{cluster, running}, !tc.unwanted, tc.deleting)
 			require.Equal(t, spi.StageScheduled, got.Stage)
 			require.Contains(t, got.Waiting, tc.waiting, tc.reason)
@@ -89,7 +94,7 @@ func TestExplainMachine_Console(t *testing.T) {
 			}
 
 			asks := !tc.unwanted && !tc.deleting
-			require.Equal(t, asks && tc.pods == "", slices.Contains(cluster.asked, "log"), tc.reason)
+			require.Equal(t, asks && tc.pods == "" && !tc.denied, slices.Contains(cluster.asked, "log"), tc.reason)
 			require.Equal(t, asks, slices.Contains(cluster.asked, "events?m"), tc.reason)
 
 			if tc.want == "GuestTokenRefused" {

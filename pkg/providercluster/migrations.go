@@ -58,10 +58,15 @@ func hasMigrationTarget(pods []corev1.Pod) bool {
 	return false
 }
 
-// mayList checks a permission, so that the audit log of the provider cluster contains no denied
-// request.
 func (r *reader) mayList(ctx context.Context, objects *authorizationv1.ResourceAttributes) bool {
 	objects.Verb = "list"
+
+	return r.may(ctx, objects)
+}
+
+// may checks a permission, so that the audit log of the provider cluster contains no denied
+// request.
+func (r *reader) may(ctx context.Context, objects *authorizationv1.ResourceAttributes) bool {
 	question := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: objects}}
 
 	review, err := providerapi.Once(ctx, evidenceTimeout, func(ctx context.Context) (*authorizationv1.SelfSubjectAccessReview, error) {
