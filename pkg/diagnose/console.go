@@ -40,7 +40,8 @@ func (c *Console) Silent() bool {
 	return c != nil && len(c.lines()) == 0
 }
 
-// ofConsole returns the signs of the guest's last boot that has any, and its last line.
+// ofConsole returns the signs of the guest's last boot that has any, and its last line. A sign began with the
+// first of the boots in a row that have it: the guest may boot again and again.
 func (e *Evidence) ofConsole() []sign {
 	lines := e.Console.lines()
 	if len(lines) == 0 {
@@ -50,14 +51,35 @@ func (e *Evidence) ofConsole() []sign {
 	var signs []sign
 
 	for _, boot := range slices.Backward(boots(lines)) {
-		if signs = e.Console.ofBoot(boot); len(signs) > 0 {
-			break
+		earlier := e.Console.ofBoot(boot)
+
+		switch {
+		case len(signs) == 0:
+			signs = earlier
+		case !begunEarlier(signs, earlier):
+			return append(signs, e.Console.lastLine(lines))
 		}
 	}
 
-	last := lines[len(lines)-1]
+	return append(signs, e.Console.lastLine(lines))
+}
 
-	return append(signs, e.Console.sign(&last, "", "the last line is: "))
+func (c *Console) lastLine(lines []line) sign {
+	return c.sign(&lines[len(lines)-1], "", "the last line is: ")
+}
+
+// begunEarlier sets the times of the signs that an earlier boot has, too, and reports whether there are any.
+func begunEarlier(signs, earlier []sign) (found bool) {
+	for i := range signs {
+		for j := range earlier {
+			if earlier[j].reason == signs[i].reason {
+				signs[i].since = earlier[j].since
+				found = true
+			}
+		}
+	}
+
+	return found
 }
 
 // ofBoot returns the signs of one boot of the guest, each with the time of its first line, and the text of

@@ -168,6 +168,13 @@ func TestEvidence_ConsoleTimes(t *testing.T) {
 	require.Equal(t, now.Add(-9*time.Minute+time.Second), got.Since)
 	require.Equal(t, "the guest cannot pull an image; its console shows: ctr: last", got.Err.Message)
 	require.Equal(t, got.Since.Add(grace.Retry), got.ReportableAt)
+
+	// The guest boots again and again, and fails in the same way since its second boot.
+	const kernel, panics = "[    0.000000] Linux version 6.1", "Kernel panic - not syncing: Attempted to kill init!"
+
+	got = printed(kernel, panics, kernel, "ctr: x", kernel, panics, kernel, "y", kernel, panics, kernel, panics, kernel).Cause(now, grace)
+	require.Equal(t, "GuestKernelPanic", got.Err.Reason)
+	require.Equal(t, now.Add(-9*time.Minute+9*time.Second), got.Since)
 }
 
 func TestConsole_Silent(t *testing.T) {
