@@ -4,6 +4,7 @@
 package kubernetes_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,11 +40,16 @@ func TestManifests_AlertsInDocs(t *testing.T) {
 
 	require.NoError(t, yaml.Unmarshal(raw, &object))
 
+	const runbook = "https://github.com/gardener/machine-controller-manager-provider-kubevirt/blob/main/docs/metrics.md#"
+
 	var rows [][]string
 
 	for _, group := range object.Spec.Groups {
 		for _, a := range group.Rules {
-			rows = append(rows, []string{"`" + a.Alert + "`", a.Labels["severity"], docs.Kept})
+			anchor := strings.ToLower(a.Alert)
+			rows = append(rows, []string{`<a id="` + anchor + "\"></a>`" + a.Alert + "`", a.Labels["severity"], docs.Kept})
+
+			require.Equal(t, runbook+anchor, a.Annotations["runbook_url"], "it leads to the row")
 
 			require.Regexp(t, `^\d+[mh]`, a.For, a.Alert)
 			require.Contains(t, []string{"warning", "critical"}, a.Labels["severity"], a.Alert)

@@ -72,6 +72,10 @@ func render(t *testing.T, chart, values string) map[string]client.Object {
 // objects are the objects of each chart with default values.
 var objects = map[string][]string{
 	charts.ExtensionPath: {
+		"ClusterFilter cloud-controller-manager--kubevirt-cloud-controller-manager",
+		"ClusterFilter csi-driver-controller--kubevirt-csi",
+		"ClusterFilter csi-snapshot-controller--kubevirt-csi",
+		"ClusterFilter machine-controller-manager--machine-controller-manager-provider-kubevirt",
 		"ClusterRole extensions.gardener.cloud:provider-kubevirt:gardener-extension-provider-kubevirt",
 		"ClusterRoleBinding extensions.gardener.cloud:provider-kubevirt:gardener-extension-provider-kubevirt",
 		"ConfigMap gardener-extension-provider-kubevirt-dashboard",

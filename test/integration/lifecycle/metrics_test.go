@@ -18,7 +18,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 
+	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
@@ -44,6 +46,7 @@ func TestMetrics(t *testing.T) {
 
 	overGRPC := serveOneCall(t, s)
 
+	requireBounded(t, inProcess)
 	requireDocumented(t, inProcess, overGRPC)
 	requireKnown(t, append(inProcess, overGRPC...))
 }
@@ -144,6 +147,35 @@ func requireDocumented(t *testing.T, inProcess, overGRPC harness.Samples) {
 	}
 
 	require.Equal(t, slices.Sorted(maps.Keys(exported)), slices.Sorted(maps.Keys(documented)))
+}
+
+// requireBounded requires the monitor of a shoot to keep at most half of the series that it may have.
+func requireBounded(t *testing.T, inProcess harness.Samples) {
+	t.Helper()
+
+	raw, err := manifests.Manifests.ReadFile("monitoring/gardener/servicemonitor.yaml")
+	require.NoError(t, err)
+
+	var monitor struct {
+		Spec struct {
+			SampleLimit int
+			Endpoints   []struct{ MetricRelabelings []struct{ Regex string } }
+		}
+	}
+	require.NoError(t, yaml.Unmarshal(raw, &monitor))
+
+	kept := regexp.MustCompile("^(" + monitor.Spec.Endpoints[0].MetricRelabelings[0].Regex + ")$")
+	series := 0
+
+	for _, sample := range inProcess {
+		if kept.MatchString(sample.Metric) {
+			series++
+		}
+	}
+
+	t.Logf("the monitor of a shoot keeps %d of %d series", series, len(inProcess))
+	require.Positive(t, series)
+	require.Less(t, series, monitor.Spec.SampleLimit/2)
 }
 
 // requireKnown parses the shipped monitoring manifests with Prometheus' own parser, and looks for

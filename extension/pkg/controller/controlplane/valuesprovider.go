@@ -55,12 +55,18 @@ func (p *valuesProvider) GetControlPlaneChartValues(
 		return nil, err
 	}
 
+	monitoring, err := driverMonitoring()
+	if err != nil {
+		return nil, err
+	}
+
 	return values{
 		"replicas":                         extensionscontroller.GetControlPlaneReplicas(cluster, scaledDown, 1),
 		"clusterName":                      cluster.Shoot.Status.TechnicalID,
 		"genericTokenKubeconfigSecretName": extensionscontroller.GenericTokenKubeconfigSecretNameFromCluster(cluster),
 		"cloudControllerManager":           ccm,
 		"csi":                              driver,
+		"machineController":                monitoring,
 		"providerProxy":                    values{"mountPath": proxyMountPath, "allowInternalServers": p.allowInternalServers},
 	}, nil
 }
