@@ -79,6 +79,10 @@ func TestForPlutono(t *testing.T) {
 	converted, err := forPlutono(raw)
 	require.NoError(t, err)
 
+	require.NotContains(t, string(converted), "datasource}", "there is no choice of the data source")
+	require.NotContains(t, string(converted), `"type":"datasource"`)
+	require.Contains(t, string(converted), `"query":"label_values(mcm_kubevirt_golden_images, namespace)"`)
+
 	source, target := panelsOf(t, raw), panelsOf(t, converted)
 	require.Greater(t, len(target), 15)
 
