@@ -55,9 +55,9 @@ FUZZTIME     ?= 30s
 BASE         ?= origin/main
 # The layout of `make push-image`.
 LAYOUT       ?= bin/image
-# The charts of `make charts`, in extension/charts.
-CHARTS       := gardener-extension-provider-kubevirt \
-	gardener-extension-admission-kubevirt/charts/runtime gardener-extension-admission-kubevirt/charts/application
+# The charts of `make charts`.
+CHARTS       := charts/machine-controller-manager-provider-kubevirt extension/charts/gardener-extension-provider-kubevirt \
+	extension/charts/gardener-extension-admission-kubevirt/charts/runtime extension/charts/gardener-extension-admission-kubevirt/charts/application
 # The architectures of `make image`.
 ARCHITECTURES ?= amd64 arm64
 # Tests that take too long for every change.
@@ -117,11 +117,11 @@ push-image: ## Push the image in LAYOUT (default bin/image) to IMAGE, and print 
 	@$(CRANE) push '$(LAYOUT)' '$(IMAGE)'
 
 .PHONY: charts
-charts: ## Package the Helm charts with which Gardener installs the extension, into bin/charts.
+charts: ## Package the Helm charts of the driver, and those with which Gardener installs the extension, into bin/charts.
 	@echo 'Build Helm, which takes minutes the first time ...' && $(HELM) version --short
 	@rm -rf bin/charts && for chart in $(CHARTS); do \
 		echo "Package $$chart ..."; \
-		$(HELM) package --destination=bin/charts "extension/charts/$$chart" || exit 1; \
+		$(HELM) package --destination=bin/charts "$$chart" || exit 1; \
 	done
 
 .PHONY: push-charts
