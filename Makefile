@@ -116,6 +116,19 @@ image: ## Build the container images for amd64 and arm64 from the Dockerfiles as
 push-image: ## Push the image in LAYOUT (default bin/image) to IMAGE, and print its digest. CI calls it for a release, after a login.
 	@$(CRANE) push '$(LAYOUT)' '$(IMAGE)'
 
+.PHONY: krew
+krew: ## Package the kubectl plugin for Linux and macOS, with its manifest for krew, into bin/krew.
+	@rm -rf bin/krew && mkdir -p bin/krew && sed 's/{VERSION}/$(VERSION)/' krew.yaml > bin/krew/mcm-kubevirt.yaml
+	@for platform in linux-amd64 linux-arm64 darwin-amd64 darwin-arm64; do \
+		echo "Package bin/krew/mcm-kubevirt-$$platform.tar.gz ..."; \
+		GOOS=$${platform%-*} GOARCH=$${platform#*-} $(GOBUILD) -o bin/krew/$$platform/ ./cmd/mcm-kubevirt; \
+		cp LICENSE bin/krew/$$platform/; \
+		tar --sort=name --mtime=@$(SOURCE_DATE_EPOCH) --owner=0 --group=0 --numeric-owner --mode=go-w -C bin/krew/$$platform -c LICENSE mcm-kubevirt \
+			| gzip --no-name > bin/krew/mcm-kubevirt-$$platform.tar.gz; \
+		sum=$$(sha256sum < bin/krew/mcm-kubevirt-$$platform.tar.gz); rm -r bin/krew/$$platform; \
+		sed -i "s/{$$platform}/$${sum%% *}/" bin/krew/mcm-kubevirt.yaml; \
+	done
+
 .PHONY: charts
 charts: ## Package the Helm charts of the driver, and those with which Gardener installs the extension, into bin/charts.
 	@echo 'Build Helm, which takes minutes the first time ...' && $(HELM) version --short
