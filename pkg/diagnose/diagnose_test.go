@@ -310,19 +310,6 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-func withReason(instance *kubevirtv1.VirtualMachineInstance, reason string) *kubevirtv1.VirtualMachineInstance {
-	instance.Status.Reason = reason
-
-	return instance
-}
-
-func crashing(times int) *kubevirtv1.VirtualMachine {
-	vm := newVM("CrashLoopBackOff")
-	vm.Status.StartFailure = &kubevirtv1.VirtualMachineStartFailure{ConsecutiveFailCount: times}
-
-	return vm
-}
-
 func TestNoCause(t *testing.T) {
 	t.Parallel()
 

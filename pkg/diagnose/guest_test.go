@@ -244,3 +244,16 @@ func TestSigns_SpecChanged(t *testing.T) {
 	require.Len(t, signs, 1)
 	require.Equal(t, `spec was changed by "kubectl-edit"`, signs[0].Message)
 }
+
+func withReason(instance *kubevirtv1.VirtualMachineInstance, reason string) *kubevirtv1.VirtualMachineInstance {
+	instance.Status.Reason = reason
+
+	return instance
+}
+
+func crashing(times int) *kubevirtv1.VirtualMachine {
+	vm := newVM("CrashLoopBackOff")
+	vm.Status.StartFailure = &kubevirtv1.VirtualMachineStartFailure{ConsecutiveFailCount: times}
+
+	return vm
+}

@@ -62,6 +62,33 @@ func TestDiagnose_Console(t *testing.T) {
 	w.remove(t)
 }
 
+// TestDiagnose_ConsoleOfDebian diagnoses a guest with a whole operating system, in which a command of the user data fails.
+func TestDiagnose_ConsoleOfDebian(t *testing.T) {
+	if testing.Short() {
+		t.Skip("its guest boots for minutes")
+	}
+
+	w := newMachine(t, func(*testing.T, *harness.Shoot) string {
+		return "#cloud-config\nruncmd:\n  - [sh, -c, 'echo kubeadm join --token abcdef.0123456789abcdef; exit 3']\n"
+	}, guestSpec)
+	w.awaitRunning(t)
+
+	kubeconfig := w.diagnosisKubeconfig(t)
+
+	var found harness.Diagnosis
+
+	harness.Within(t, bootLimit, "diagnose finds the cause", func(ctx context.Context) (bool, error) {
+		var code int
+
+		found, code = w.DiagnoseMachine(ctx, t, w.machine.Name, "--provider-kubeconfig="+kubeconfig)
+
+		return code == 1 && found.Cause.Reason == "GuestUserDataFailed", nil
+	})
+	t.Log(found.Cause.Message)
+
+	w.remove(t)
+}
+
 // diagnosisKubeconfig applies kubernetes/diagnose, and returns the file of a kubeconfig for its account.
 func (w *worker) diagnosisKubeconfig(t *testing.T) string {
 	t.Helper()
