@@ -21,11 +21,12 @@ import (
 // objectsOf are the objects of each ManagedResource.
 var objectsOf = map[string][]string{
 	"extension-controlplane-seed": {
-		"ConfigMap cloud-provider-config", "ConfigMap provider-proxy",
+		"ConfigMap cloud-provider-config", "ConfigMap machine-controller-manager-provider-kubevirt-dashboard", "ConfigMap provider-proxy",
 		"Deployment cloud-controller-manager", "Deployment csi-driver-controller", "Deployment csi-snapshot-controller",
 		"PodDisruptionBudget cloud-controller-manager", "PodDisruptionBudget csi-driver-controller", "PodDisruptionBudget csi-snapshot-controller",
-		"PrometheusRule shoot-cloud-controller-manager",
-		"Service cloud-controller-manager", "ServiceMonitor shoot-cloud-controller-manager",
+		"PrometheusRule machine-controller-manager-provider-kubevirt", "PrometheusRule shoot-cloud-controller-manager",
+		"Service cloud-controller-manager",
+		"ServiceMonitor machine-controller-manager-provider-kubevirt", "ServiceMonitor shoot-cloud-controller-manager",
 		"VerticalPodAutoscaler cloud-controller-manager-vpa", "VerticalPodAutoscaler csi-driver-controller-vpa", "VerticalPodAutoscaler csi-snapshot-controller-vpa",
 	},
 	"extension-controlplane-shoot": {
