@@ -240,6 +240,7 @@ func (s *Seed) watch(ctx context.Context) error {
 var kinds = []string{
 	"seed-crds/10-crd-extensions.gardener.cloud", "seed-crds/10-crd-resources.gardener.cloud", "seed-crds/10-crd-autoscaling.k8s.io",
 	"seed-crds/10-crd-monitoring.coreos.com_prometheusrules", "seed-crds/10-crd-monitoring.coreos.com_servicemonitors",
+	"seed-crds/10-crd-fluentbit.fluent.io_clusterfilters",
 	"operator/10-crd-operator.gardener.cloud_extensions",
 }
 
