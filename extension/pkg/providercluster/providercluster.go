@@ -14,6 +14,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -135,7 +136,7 @@ var scheme = NewScheme()
 func NewScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, networkingv1.AddToScheme, rbacv1.AddToScheme, storagev1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, kubevirtv1.AddToScheme, cdiv1beta1.AddToScheme,
+		corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme, rbacv1.AddToScheme, storagev1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, kubevirtv1.AddToScheme, cdiv1beta1.AddToScheme,
 	} {
 		utilruntime.Must(add(s))
 	}
@@ -150,10 +151,14 @@ func mapper() meta.RESTMapper {
 		networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
 		corev1.SchemeGroupVersion.WithKind("ResourceQuota"),
 		corev1.SchemeGroupVersion.WithKind("Service"),
+		corev1.SchemeGroupVersion.WithKind("Endpoints"),
+		corev1.SchemeGroupVersion.WithKind("Pod"),
+		discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"),
 		corev1.SchemeGroupVersion.WithKind("ServiceAccount"),
 		rbacv1.SchemeGroupVersion.WithKind("Role"),
 		rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
 		kubevirtv1.SchemeGroupVersion.WithKind("VirtualMachine"),
+		kubevirtv1.SchemeGroupVersion.WithKind("VirtualMachineInstance"),
 		kubevirtv1.SchemeGroupVersion.WithKind("KubeVirt"),
 		cdiv1beta1.SchemeGroupVersion.WithKind("DataVolume"),
 	} {

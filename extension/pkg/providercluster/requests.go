@@ -51,6 +51,8 @@ type requests struct {
 
 	places places
 	token  workloadToken
+	// endless is set for a program, whose requests have no total time.
+	endless bool
 
 	mu   sync.Mutex
 	used time.Duration
@@ -63,6 +65,10 @@ func (r *requests) send(ctx context.Context, request func(context.Context) error
 	r.mu.Lock()
 	used := r.used
 	r.mu.Unlock()
+
+	if r.endless {
+		used = 0
+	}
 
 	if used >= totalTimeout {
 		return nameError(errTotalTimeout)

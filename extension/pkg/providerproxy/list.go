@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/connection"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 )
 
@@ -48,7 +49,7 @@ type pageMetadata struct {
 
 // list reads the pages of one list.
 type list struct {
-	to      *target
+	to      *connection.Target
 	request *http.Request
 	slot    *transport.ReadSlot
 	limit   int
@@ -56,7 +57,7 @@ type list struct {
 
 // list reads a list page by page, and returns it as if it had one page. The server ignores the limit in
 // requests for a single object.
-func (p *reader) list(to *target, r *http.Request, slot *transport.ReadSlot) (*http.Response, error) {
+func (p *reader) list(to *connection.Target, r *http.Request, slot *transport.ReadSlot) (*http.Response, error) {
 	l := &list{to: to, request: r, slot: slot, limit: perPage}
 
 	response, body, err := l.fetch("")

@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package providerproxy is the only way of cloud-controller-manager and the CSI driver to the provider
-// cluster, in whose API server a seed has no trust: the owner of a shoot chooses it. Both programs are
-// plain clients, which read responses of any size. The proxy runs in their pods, on the loopback
-// interface. It has the credentials, so that the programs need none, and bounds all responses with
-// pkg/providerapi/transport. Command kubevirt-provider-proxy calls it. It must not depend on the programs or
-// a kind of objects.
+// Package providerproxy is the only way of the CSI driver to the provider cluster, in whose API server a
+// seed has no trust: the owner of a shoot chooses it. The driver is a plain client, which reads responses
+// of any size. The proxy runs in its pod, on the loopback interface. It has the credentials, so that the
+// driver needs none, and bounds all responses with pkg/providerapi/transport. Command
+// kubevirt-provider-proxy calls it. It must not depend on the program or a kind of objects.
 package providerproxy
 
 import (
@@ -19,6 +18,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/connection"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 )
 
@@ -33,14 +33,14 @@ const (
 // Proxy is the handler for the requests of the programs.
 type Proxy struct {
 	log     logr.Logger
-	source  *source
+	source  *connection.Source
 	reverse *httputil.ReverseProxy
 }
 
 // New returns a proxy with the credentials in a folder, which it reads again when they change. It sends
 // requests to these servers only.
 func New(folder string, servers transport.Servers, log logr.Logger) *Proxy {
-	p := &Proxy{log: log, source: &source{folder: folder, servers: servers, large: transport.NewSemaphores()}}
+	p := &Proxy{log: log, source: connection.NewSource(connection.In(folder), servers)}
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:      rewrite,
 		Transport:    &reader{requests: make(chan struct{}, maxRequests), watches: make(chan struct{}, maxWatches), lists: make(chan struct{}, 1)},
@@ -53,7 +53,7 @@ func New(folder string, servers transport.Servers, log logr.Logger) *Proxy {
 
 // ready returns an error if the proxy cannot send requests, because it has no credentials.
 func (p *Proxy) ready() error {
-	_, err := p.source.get()
+	_, err := p.source.Target()
 
 	return err
 }
@@ -63,7 +63,7 @@ type targetKey struct{}
 
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	to, err := p.source.get()
+	to, err := p.source.Target()
 	if err != nil {
 		p.refuse(w, r, err)
 
@@ -75,8 +75,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // rewrite directs a request to the target. Credentials in it would replace those of the target.
 func rewrite(r *httputil.ProxyRequest) {
-	if to, ok := r.In.Context().Value(targetKey{}).(*target); ok {
-		r.SetURL(to.server)
+	if to, ok := r.In.Context().Value(targetKey{}).(*connection.Target); ok {
+		r.SetURL(to.Server)
 	}
 
 	maps.DeleteFunc(r.Out.Header, func(name string, _ []string) bool {

@@ -16,7 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
@@ -82,42 +81,26 @@ func answer(w http.ResponseWriter, code int, object any) {
 	}
 }
 
-// TestProxy_Credentials sends the mounted token, and no other, and reads it again when it changes.
+// TestProxy_Credentials sends the mounted token, and no other.
 func TestProxy_Credentials(t *testing.T) {
 	t.Parallel()
 
 	var seen []string
 
-	p, front := before(t, func(w http.ResponseWriter, r *http.Request) {
+	_, front := before(t, func(w http.ResponseWriter, r *http.Request) {
 		seen = append(seen, r.Header.Get("Authorization")+r.Header.Get("Impersonate-User")+r.URL.Path)
 		answer(w, http.StatusOK, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
 	})
-	get := func() {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, front.URL+"/api/v1/namespaces/n/services/a", http.NoBody)
-		require.NoError(t, err)
-		request.Header.Set("Authorization", "Bearer mine")
-		request.Header.Set("Impersonate-User", "admin")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, front.URL+"/api/v1/namespaces/n/services/a", http.NoBody)
+	require.NoError(t, err)
+	request.Header.Set("Authorization", "Bearer mine")
+	request.Header.Set("Impersonate-User", "admin")
 
-		response, err := http.DefaultClient.Do(request)
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
-		require.Equal(t, http.StatusOK, response.StatusCode)
-	}
-
-	get()
-	writeToken(t, p.source.folder, "second")
-
-	p.source.read = time.Time{} // some seconds later
-
-	get()
-	require.NoError(t, os.Remove(filepath.Join(p.source.folder, "kubeconfig")))
-
-	p.source.read = time.Time{}
-
-	get()
-	require.Equal(t, []string{
-		"Bearer first/api/v1/namespaces/n/services/a", "Bearer second/api/v1/namespaces/n/services/a", "Bearer second/api/v1/namespaces/n/services/a",
-	}, seen)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Equal(t, []string{"Bearer first/api/v1/namespaces/n/services/a"}, seen)
 }
 
 // TestProxy_NotReady refuses requests until there are credentials, and those that could run a program.

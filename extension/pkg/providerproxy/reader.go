@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/connection"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 )
 
@@ -28,7 +29,7 @@ var errNoTarget = errors.New("the request has no target")
 
 // RoundTrip implements http.RoundTripper.
 func (p *reader) RoundTrip(r *http.Request) (*http.Response, error) {
-	to, ok := r.Context().Value(targetKey{}).(*target)
+	to, ok := r.Context().Value(targetKey{}).(*connection.Target)
 	if !ok {
 		return nil, errNoTarget
 	}
@@ -64,13 +65,13 @@ func (p *reader) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // watch passes the events on as they come.
-func (p *reader) watch(to *target, r *http.Request) (*http.Response, error) {
+func (p *reader) watch(to *connection.Target, r *http.Request) (*http.Response, error) {
 	done, err := enter(r.Context(), p.watches)
 	if err != nil {
 		return nil, err
 	}
 
-	response, err := to.trip.RoundTrip(r)
+	response, err := to.Transport.RoundTrip(r)
 	if err != nil {
 		done()
 
@@ -84,7 +85,7 @@ func (p *reader) watch(to *target, r *http.Request) (*http.Response, error) {
 
 // read sends a request, and reads its response. A program that lists objects without a limit, as both do,
 // would receive as many as the server sends: the proxy reads them page by page.
-func (p *reader) read(to *target, r *http.Request, slot *transport.ReadSlot) (*http.Response, error) {
+func (p *reader) read(to *connection.Target, r *http.Request, slot *transport.ReadSlot) (*http.Response, error) {
 	if query := r.URL.Query(); r.Method == http.MethodGet && !query.Has("limit") && !query.Has("continue") {
 		return p.list(to, r, slot)
 	}
@@ -98,8 +99,8 @@ func (p *reader) read(to *target, r *http.Request, slot *transport.ReadSlot) (*h
 }
 
 // whole sends a request, and reads its response.
-func whole(to *target, r *http.Request) (*http.Response, []byte, error) {
-	response, err := to.trip.RoundTrip(r)
+func whole(to *connection.Target, r *http.Request) (*http.Response, []byte, error) {
+	response, err := to.Transport.RoundTrip(r)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -3,7 +3,7 @@
 
 // Package mount reads the credentials that package identity writes for a program of the control
 // plane, and that kubelet mounts: a kubeconfig, and beside it the token to which the kubeconfig
-// refers. Package identity, the ControlPlane controller and the loopback proxy call it. It must not reach a
+// refers. Packages identity and connection and the ControlPlane controller call it. It must not reach a
 // cluster.
 package mount
 
@@ -31,28 +31,35 @@ const (
 // RESTConfig returns the configuration of a client with these credentials. It accepts what
 // pkg/kubeconfig accepts, and a reference to the token's file. Errors quote neither of them.
 func RESTConfig(raw, token []byte) (*rest.Config, error) {
-	config, err := clientcmd.Load(raw)
+	config, _, err := Read(raw, token)
+
+	return config, err
+}
+
+// Read is RESTConfig, and also returns the namespace of the kubeconfig's context.
+func Read(raw, token []byte) (config *rest.Config, namespace string, _ error) {
+	file, err := clientcmd.Load(raw)
 	if err != nil {
 		// The cause may quote a part of the file.
-		return nil, fmt.Errorf("the file %s is not a kubeconfig; reconcile the Shoot, which writes it again", KeyKubeconfig)
+		return nil, "", fmt.Errorf("the file %s is not a kubeconfig; reconcile the Shoot, which writes it again", KeyKubeconfig)
 	}
 
-	for _, user := range config.AuthInfos {
+	for _, user := range file.AuthInfos {
 		if path.Base(user.TokenFile) == KeyToken {
 			user.TokenFile = ""
 			user.Token = string(token)
 		}
 	}
 
-	whole, err := clientcmd.Write(*config)
+	whole, err := clientcmd.Write(*file)
 	if err != nil {
-		return nil, fmt.Errorf("the file %s cannot be encoded; reconcile the Shoot, which writes it again", KeyKubeconfig)
+		return nil, "", fmt.Errorf("the file %s cannot be encoded; reconcile the Shoot, which writes it again", KeyKubeconfig)
 	}
 
-	read, _, err := kubeconfig.RESTConfig(whole)
+	config, namespace, err = kubeconfig.RESTConfig(whole)
 	if err != nil {
-		return nil, fmt.Errorf("the file %s: %w", KeyKubeconfig, err)
+		return nil, "", fmt.Errorf("the file %s: %w", KeyKubeconfig, err)
 	}
 
-	return read, nil
+	return config, namespace, nil
 }
