@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+
+	"github.com/spf13/cobra"
+	provider "k8s.io/cloud-provider"
+	"k8s.io/cloud-provider/app"
+	"k8s.io/cloud-provider/app/config"
+	"k8s.io/cloud-provider/names"
+	"k8s.io/cloud-provider/options"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/klog/v2"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/cloudprovider"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+)
+
+func newCommand(stop <-chan struct{}) (*cobra.Command, error) {
+	managed, err := options.NewCloudControllerManagerOptions()
+	if err != nil {
+		return nil, fmt.Errorf("create the options: %w", err)
+	}
+
+	managed.KubeCloudShared.CloudProvider.Name = cloudprovider.Name
+
+	servers := kubevirt.ServerOptions{}
+	flags := cliflag.NamedFlagSets{}
+	servers.AddFlags(flags.FlagSet("provider cluster"))
+
+	command := app.NewCloudControllerManagerCommand(managed, func(c *config.CompletedConfig) provider.Interface {
+		cloud, err := newCloud(c, servers)
+		if err != nil {
+			klog.ErrorS(err, "Failed to start")
+			klog.FlushAndExit(klog.ExitFlushTimeout, 1)
+		}
+
+		return cloud
+	}, controllers(), names.CCMControllerAliases(), flags, stop)
+	command.Use = "kubevirt-cloud-controller-manager"
+	command.Short = "Run Kubernetes' cloud controllers for Nodes that are virtual machines of KubeVirt."
+	command.Long = command.Short + `
+It initializes Nodes, removes those whose machines are gone, and makes a Service of type LoadBalancer in the provider
+cluster for each of the cluster. --cloud-config is a file with the kubeconfig and the namespace of the machines.`
+	command.SilenceUsage = true
+
+	return command, nil
+}
+
+// controllers are those of Kubernetes for Nodes and Services. The network plug-in makes routes.
+func controllers() map[string]app.ControllerInitFuncConstructor {
+	all := maps.Clone(app.DefaultInitFuncConstructors)
+	delete(all, names.NodeRouteController)
+
+	return all
+}
+
+// newCloud reads the cloud-config.
+func newCloud(c *config.CompletedConfig, servers kubevirt.ServerOptions) (*cloudprovider.Cloud, error) {
+	shared := c.ComponentConfig.KubeCloudShared
+
+	raw, err := os.ReadFile(shared.CloudProvider.CloudConfigFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the file of --cloud-config: %w", err)
+	}
+
+	cloud, err := cloudprovider.ReadConfig(raw)
+	if err != nil {
+		return nil, err
+	}
+
+	return cloudprovider.New(cloud, shared.ClusterName, servers.Servers())
+}

@@ -1,0 +1,118 @@
+package cloudprovider
+
+import (
+	"fmt"
+	"strings"
+
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+)
+
+// Config is the file of --cloud-config: that of KubeVirt's own cloud-controller-manager v0.6.0
+// (kubevirt/cloud-provider-kubevirt, pkg/provider/cloud.go), with further fields.
+type Config struct {
+	// Kubeconfig is the file with the kubeconfig of the provider cluster, which may refer to a token in the
+	// file token beside it. Default: the account of the pod, in the cluster in which it runs.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	// Namespace is the namespace of the machines. Default: that of the kubeconfig.
+	Namespace string `json:"namespace,omitempty"`
+	// InfraLabels are labels of all objects in the provider cluster. Objects with another value of one of
+	// them belong to another cluster.
+	InfraLabels map[string]string `json:"infraLabels,omitempty"`
+	// LoadBalancer configures the Services of type LoadBalancer.
+	LoadBalancer LoadBalancerConfig `json:"loadBalancer"`
+	// InstancesV2 configures the Nodes.
+	InstancesV2 InstancesConfig `json:"instancesV2"`
+}
+
+// LoadBalancerConfig configures the Services of type LoadBalancer.
+type LoadBalancerConfig struct {
+	// Enabled provides load balancers. Default: true.
+	Enabled bool `json:"enabled"`
+	// Selectorless leaves the endpoints of all load balancers to another program.
+	Selectorless bool `json:"selectorless,omitempty"`
+	// AllowedAnnotations are the annotations that Services pass on to their load balancers: keys, or a prefix
+	// and "/*". Default: none.
+	AllowedAnnotations []string `json:"allowedAnnotations,omitempty"`
+	// Class is spec.loadBalancerClass of new load balancers in the provider cluster.
+	Class string `json:"class,omitempty"`
+
+	// CreationPollInterval, CreationPollTimeout and EnableEPSController are of no effect: no call waits for an
+	// address, and the policy Local always has endpoints of its own.
+	CreationPollInterval *int  `json:"creationPollInterval,omitempty"`
+	CreationPollTimeout  *int  `json:"creationPollTimeout,omitempty"`
+	EnableEPSController  *bool `json:"enableEPSController,omitempty"`
+}
+
+// InstancesConfig configures the Nodes.
+type InstancesConfig struct {
+	// Enabled initializes Nodes, and removes those without a machine. Default: true.
+	Enabled bool `json:"enabled"`
+	// ZoneAndRegionEnabled labels Nodes with the zone and the region that their machines require of provider
+	// nodes. Default: true.
+	ZoneAndRegionEnabled bool `json:"zoneAndRegionEnabled"`
+}
+
+// ReadConfig reads the file of --cloud-config. It returns all errors at once.
+func ReadConfig(raw []byte) (*Config, error) {
+	config := &Config{
+		LoadBalancer: LoadBalancerConfig{Enabled: true},
+		InstancesV2:  InstancesConfig{Enabled: true, ZoneAndRegionEnabled: true},
+	}
+
+	text, err := yaml.YAMLToJSONStrict(raw)
+	if err != nil {
+		return nil, fmt.Errorf("cloud-config must be YAML: %w", err)
+	}
+
+	root := field.NewPath("cloud-config")
+
+	errs := providerspec.DecodeStrict(text, root, config)
+	errs = append(errs, ValidateAnnotations(config.LoadBalancer.AllowedAnnotations, root.Child("loadBalancer", "allowedAnnotations"))...)
+
+	if config.Kubeconfig == "" && config.Namespace == "" {
+		errs = append(errs, field.Required(root.Child("namespace"), "set the namespace of the machines, or a kubeconfig with a namespace"))
+	}
+
+	return config, errs.ToAggregate()
+}
+
+// reserved is the prefix of annotations and labels that only this project sets.
+const reserved = "kubevirt.provider.extensions.gardener.cloud/"
+
+// ValidateAnnotations returns the errors of LoadBalancerConfig.AllowedAnnotations.
+func ValidateAnnotations(patterns []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+
+	for i, pattern := range patterns {
+		key := pattern
+		if prefix, every := strings.CutSuffix(pattern, "/*"); every {
+			key = prefix + "/a"
+		}
+
+		for _, reason := range utilvalidation.IsQualifiedName(key) {
+			errs = append(errs, field.Invalid(path.Index(i), pattern, `must be the key of an annotation, or a prefix and "/*": `+reason))
+		}
+
+		if strings.HasPrefix(key, reserved) || strings.HasPrefix(key, "kubectl.kubernetes.io/") {
+			errs = append(errs, field.Invalid(path.Index(i), pattern, "belongs to another program; remove it"))
+		}
+	}
+
+	return errs
+}
+
+// Allows reports whether one of the patterns of LoadBalancerConfig.AllowedAnnotations matches a key, or
+// includes another pattern.
+func Allows(patterns []string, key string) bool {
+	for _, pattern := range patterns {
+		if prefix, every := strings.CutSuffix(pattern, "*"); pattern == key || every && strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+
+	return false
+}

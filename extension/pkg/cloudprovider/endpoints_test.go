@@ -1,0 +1,142 @@
+package cloudprovider
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestSettleEndpoints_Local sends traffic only to the machines with endpoints, at the addresses that the provider
+// cluster gave their pods, and follows changes without needless writes.
+func TestSettleEndpoints_Local(t *testing.T) {
+	t.Parallel()
+
+	notReady := pod("m4", "10.1.0.4")
+	notReady.Status.Conditions[0].Status = corev1.ConditionFalse
+	other := pod("m1", "10.1.0.9") // of another cluster
+	other.Name = "other"
+	other.Labels[labelCluster] = "shoot--dev--b"
+
+	w := newWorld(t, nil, pod("m1", "10.1.0.1", "fd00::1"), pod("m2", "10.1.0.2"), pod("m3", "10.1.0.3"), notReady, other)
+	serving := machines{"m1": true, "m3": false, "m4": true}
+	w.endpoints = func(*corev1.Service) (machines, error) { return serving, nil }
+
+	balancer := w.apply(local())
+	require.Equal(t, []string{
+		"get v1.Service", "create v1.Service", "list v1.PodList", "list v1.EndpointSliceList", "create v1.EndpointSlice",
+	}, w.sent()[:5])
+	require.Empty(t, balancer.Spec.Selector)
+	require.Equal(t, corev1.ServiceExternalTrafficPolicyLocal, balancer.Spec.ExternalTrafficPolicy)
+	require.Zero(t, balancer.Spec.HealthCheckNodePort, "the provider cluster chooses it")
+
+	slice := w.slices()[name+"-ipv4"]
+	require.Equal(t, name, slice.Labels[discoveryv1.LabelServiceName])
+	require.Equal(t, endpointsManager, slice.Labels[discoveryv1.LabelManagedBy])
+	require.Equal(t, balancer.UID, slice.OwnerReferences[0].UID)
+	require.Equal(t, []discoveryv1.EndpointPort{{Name: ptr.To("http"), Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To[int32](30080)}}, slice.Ports)
+	require.Equal(t, []discoveryv1.Endpoint{
+		{
+			Addresses: []string{"10.1.0.1"}, NodeName: ptr.To("host-m1"), TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: namespace, Name: "virt-launcher-m1", UID: "m1"},
+			Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true), Serving: ptr.To(true), Terminating: ptr.To(false)},
+		},
+		{
+			Addresses: []string{"10.1.0.3"}, NodeName: ptr.To("host-m3"), TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: namespace, Name: "virt-launcher-m3", UID: "m3"},
+			Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(false), Serving: ptr.To(true), Terminating: ptr.To(true)},
+		},
+	}, slice.Endpoints)
+
+	w.sent()
+	w.apply(local())
+	require.Equal(t, []string{"get v1.Service", "list v1.PodList", "list v1.EndpointSliceList"}, w.sent()[:3])
+
+	serving = machines{"m2": true}
+
+	w.apply(local())
+	require.Equal(t, "10.1.0.2", w.slices()[name+"-ipv4"].Endpoints[0].Addresses[0])
+
+	serving = nil
+
+	w.apply(local())
+	require.Empty(t, w.slices()[name+"-ipv4"].Endpoints)
+}
+
+// TestSettleEndpoints_Families has a slice for each IP family of the load balancer.
+func TestSettleEndpoints_Families(t *testing.T) {
+	t.Parallel()
+
+	dual := upstreams()
+	dual.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+	dual.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack)
+
+	w := newWorld(t, nil, dual, pod("m1", "10.1.0.1", "fd00::1"), pod("m2", "10.1.0.2"))
+	w.endpoints = func(*corev1.Service) (machines, error) { return machines{"m1": true, "m2": true}, nil }
+	w.apply(local())
+
+	all := w.slices()
+	require.Len(t, all[name+"-ipv4"].Endpoints, 2)
+	require.Len(t, all[name+"-ipv6"].Endpoints, 1)
+	require.Equal(t, "fd00::1", all[name+"-ipv6"].Endpoints[0].Addresses[0])
+}
+
+// TestSettleEndpoints_Switch changes the policy of a load balancer in both directions. What the controllers of the
+// provider cluster leave behind is deleted.
+func TestSettleEndpoints_Switch(t *testing.T) {
+	t.Parallel()
+
+	slice := func(sliceName, manager string) *discoveryv1.EndpointSlice {
+		return &discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: sliceName,
+				Labels: map[string]string{discoveryv1.LabelServiceName: name, discoveryv1.LabelManagedBy: manager},
+			},
+			AddressType: discoveryv1.AddressTypeIPv4,
+		}
+	}
+	endpoints := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}} //nolint:staticcheck // of older controllers
+
+	w := newWorld(t, nil, upstreams(), pod("m1", "10.1.0.1"), endpoints, slice(name+"-x", "endpointslice-controller.k8s.io"), slice(name+"-y", "endpointslicemirroring-controller.k8s.io"))
+	w.endpoints = func(*corev1.Service) (machines, error) { return machines{"m1": true}, nil }
+
+	w.apply(local())
+
+	all := w.slices()
+	require.Len(t, all, 1)
+	require.Len(t, all[name+"-ipv4"].Endpoints, 1)
+	require.True(t, apierrors.IsNotFound(w.client.Get(t.Context(), client.ObjectKeyFromObject(endpoints), endpoints)))
+
+	require.NoError(t, w.client.Create(t.Context(), slice(name+"-z", "endpointslice-controller.k8s.io"))) // It has a selector again.
+
+	balancer := w.apply(web())
+	require.NotEmpty(t, balancer.Spec.Selector)
+	require.NotContains(t, balancer.Annotations, annotationEndpoints)
+	require.Len(t, w.slices(), 1)
+	require.Contains(t, w.slices(), name+"-z")
+
+	w.sent()
+	w.apply(web())
+	require.Equal(t, []string{"get v1.Service"}, w.sent()[:1])
+}
+
+// TestLauncherOf ignores pods in which no machine runs.
+func TestLauncherOf(t *testing.T) {
+	t.Parallel()
+
+	require.Equal(t, launcher{machine: "m", name: "virt-launcher-m", host: "host-m", uid: "m", ips: []string{"10.1.0.1"}}, launcherOf(pod("m", "10.1.0.1")))
+
+	for reason, change := range map[string]func(*corev1.Pod){
+		"a migration's target is not ready": func(p *corev1.Pod) { p.Status.Conditions = nil },
+		"it ends":                           func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.Now()) },
+		"it is no launcher":                 func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "ReplicaSet" },
+		"it has no owner":                   func(p *corev1.Pod) { p.OwnerReferences = nil },
+	} {
+		p := pod("m", "10.1.0.1")
+		change(p)
+		require.Empty(t, launcherOf(p).ips, reason)
+	}
+}

@@ -1,0 +1,232 @@
+package cloudprovider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/keymutex"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
+)
+
+// loadBalancers implements cloudprovider.LoadBalancer. A load balancer is a Service of the provider cluster.
+type loadBalancers struct {
+	provider    *providercluster.Program
+	config      LoadBalancerConfig
+	clusterName string
+	infraLabels map[string]string
+
+	// locks has one for each load balancer: the service controller and the refresher call the same methods.
+	locks keymutex.KeyMutex
+
+	// endpoints returns the machines with endpoints of a Service; the refresher sets it before the service
+	// controller starts, and events, too.
+	endpoints func(*corev1.Service) (machines, error)
+	events    record.EventRecorder
+
+	mu sync.Mutex
+	// noted are the last Events about what Services ask for and do not get.
+	noted map[types.UID]string
+	// settled are the machines in the EndpointSlices of load balancers, by the names of the latter.
+	settled map[string]machines
+}
+
+// locks are the numbers of load balancers that are changed at a time, at most.
+const locks = 64
+
+func newLoadBalancers(config *Config, clusterName string, provider *providercluster.Program) *loadBalancers {
+	return &loadBalancers{
+		provider:    provider,
+		config:      config.LoadBalancer,
+		clusterName: clusterName,
+		infraLabels: config.InfraLabels,
+		locks:       keymutex.NewHashed(locks),
+		endpoints:   func(*corev1.Service) (machines, error) { return nil, nil }, //nolint:nilnil // no endpoints
+		events:      &record.FakeRecorder{},
+		noted:       map[types.UID]string{},
+		settled:     map[string]machines{},
+	}
+}
+
+// errPending is the error of a load balancer without an address. The service controller calls again, later
+// and later; the refresher reports the address as soon as the provider cluster assigns it.
+var errPending = errors.New("the provider cluster has not assigned an address yet; it needs an implementation of load balancers with a free address, such as MetalLB")
+
+// GetLoadBalancerName implements cloudprovider.LoadBalancer.
+func (*loadBalancers) GetLoadBalancerName(_ context.Context, _ string, service *corev1.Service) string {
+	return balancerName(service)
+}
+
+// GetLoadBalancer implements cloudprovider.LoadBalancer. A load balancer of another cluster does not exist for
+// this one: it must not hold up the deletion of a Service.
+func (b *loadBalancers) GetLoadBalancer(ctx context.Context, _ string, service *corev1.Service) (*corev1.LoadBalancerStatus, bool, error) {
+	balancer, err := b.get(ctx, service)
+	if err != nil || balancer == nil || b.checkOwner(balancer) != nil {
+		return nil, false, err
+	}
+
+	return status(balancer), true, nil
+}
+
+// EnsureLoadBalancer implements cloudprovider.LoadBalancer.
+func (b *loadBalancers) EnsureLoadBalancer(ctx context.Context, _ string, service *corev1.Service, _ []*corev1.Node) (*corev1.LoadBalancerStatus, error) {
+	b.locks.LockKey(balancerName(service))
+	defer b.unlock(service)
+
+	b.note(service)
+
+	return b.ensure(ctx, service)
+}
+
+// UpdateLoadBalancer implements cloudprovider.LoadBalancer. A load balancer selects the machines by their
+// labels, or by the endpoints of its Service, not by Nodes.
+func (*loadBalancers) UpdateLoadBalancer(context.Context, string, *corev1.Service, []*corev1.Node) error {
+	return nil
+}
+
+// EnsureLoadBalancerDeleted implements cloudprovider.LoadBalancer. The provider cluster deletes the
+// EndpointSlices with their Service.
+func (b *loadBalancers) EnsureLoadBalancerDeleted(ctx context.Context, _ string, service *corev1.Service) error {
+	b.locks.LockKey(balancerName(service))
+	defer b.unlock(service)
+
+	b.forget(service)
+
+	balancer, err := b.get(ctx, service)
+	if err != nil || balancer == nil || b.checkOwner(balancer) != nil {
+		return err
+	}
+
+	err = b.provider.Delete(ctx, balancer, client.Preconditions{UID: ptr.To(balancer.UID)})
+
+	return explain(client.IgnoreNotFound(err))
+}
+
+func (b *loadBalancers) unlock(service *corev1.Service) {
+	_ = b.locks.UnlockKey(balancerName(service)) // It never fails: the key is locked.
+}
+
+// get returns the load balancer of a Service; nil if there is none.
+func (b *loadBalancers) get(ctx context.Context, service *corev1.Service) (*corev1.Service, error) {
+	balancer := &corev1.Service{}
+
+	err := b.provider.Get(ctx, client.ObjectKey{Namespace: b.provider.Namespace, Name: balancerName(service)}, balancer)
+	if isGone(err, balancerName(service)) {
+		return nil, nil //nolint:nilnil // see above
+	}
+
+	return balancer, explain(err)
+}
+
+// ensure makes the load balancer of a Service what it wants, and returns its status. Without a difference, it
+// sends no write. The caller holds the lock.
+func (b *loadBalancers) ensure(ctx context.Context, service *corev1.Service) (*corev1.LoadBalancerStatus, error) {
+	balancer, err := b.writeLatest(ctx, service)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := b.settleEndpoints(ctx, service, balancer); err != nil {
+		return nil, err
+	}
+
+	if len(balancer.Status.LoadBalancer.Ingress) == 0 {
+		return status(balancer), errPending
+	}
+
+	return status(balancer), nil
+}
+
+// writeLatest reads a load balancer and writes it, again if another program changes it at the same time.
+func (b *loadBalancers) writeLatest(ctx context.Context, service *corev1.Service) (*corev1.Service, error) {
+	const attempts = 3
+
+	for attempt := 1; ; attempt++ {
+		balancer, err := b.get(ctx, service)
+		if err != nil {
+			return nil, err
+		}
+
+		balancer, err = b.write(ctx, service, balancer)
+		if attempt == attempts || !apierrors.IsConflict(err) {
+			return balancer, err
+		}
+	}
+}
+
+// write creates or updates a load balancer; actual is nil if it does not exist.
+func (b *loadBalancers) write(ctx context.Context, service, actual *corev1.Service) (*corev1.Service, error) {
+	exists := actual != nil
+	if !exists {
+		actual = b.newBalancer(service)
+	} else if err := b.checkOwner(actual); err != nil {
+		return nil, err
+	} else if actual.DeletionTimestamp != nil {
+		return nil, fmt.Errorf("the Service %s of the provider cluster is being deleted; another one will be created afterwards", actual.Name)
+	}
+
+	desired, err := b.desired(service, actual)
+	if err != nil {
+		return nil, err
+	}
+
+	switch {
+	case !exists:
+		err = b.provider.Create(ctx, desired)
+	case !equality.Semantic.DeepEqual(desired, actual):
+		err = b.provider.Update(ctx, desired)
+	}
+
+	return desired, explain(err)
+}
+
+// explain adds the remedy to an error of the provider cluster. It becomes an Event of the Service.
+func explain(err error) error {
+	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota") {
+		return fmt.Errorf("%w; delete load balancers that are not needed, or ask the operator of the provider cluster for a larger quota", err)
+	}
+
+	return providercluster.Explain(err)
+}
+
+// note reports once what a Service asks for and does not get.
+func (b *loadBalancers) note(service *corev1.Service) {
+	text := ""
+
+	if keys := b.refused(service); len(keys) > 0 {
+		text = fmt.Sprintf("The load balancer does not get the annotations %s; ask the operator to allow those that it needs (loadBalancer.allowedAnnotations)",
+			providercluster.Names(keys))
+	}
+
+	if len(service.Spec.ExternalIPs) > 0 {
+		text = strings.TrimSpace(text + " The load balancer does not get externalIPs; use the address in the status")
+	}
+
+	b.mu.Lock()
+	repeated := b.noted[service.UID] == text
+	b.noted[service.UID] = text
+	b.mu.Unlock()
+
+	if text != "" && !repeated {
+		b.events.Event(service, corev1.EventTypeWarning, "NotInLoadBalancer", text)
+	}
+}
+
+// forget drops what is known about a Service.
+func (b *loadBalancers) forget(service *corev1.Service) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	delete(b.noted, service.UID)
+	delete(b.settled, balancerName(service))
+}

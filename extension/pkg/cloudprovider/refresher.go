@@ -1,0 +1,317 @@
+package cloudprovider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	discoverylisters "k8s.io/client-go/listers/discovery/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	servicehelper "k8s.io/cloud-provider/service/helpers"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerid"
+)
+
+const (
+	// settle is the time in which several events of a Service lead to one refresh.
+	settle = 300 * time.Millisecond
+	// minRetry and maxRetry bound the time after which a refresh that failed is repeated.
+	minRetry, maxRetry = 2 * time.Second, 5 * time.Minute
+	// syncTimeout bounds the time that a call waits for the informers.
+	syncTimeout = 5 * time.Second
+	// refreshWorkers is the number of Services that are refreshed at a time.
+	refreshWorkers = 4
+)
+
+// refresher repeats the steps of the service controller when something changes that it does not watch: a load
+// balancer in the provider cluster, the launcher pods, and the endpoints of a Service. It only continues
+// what the service controller has begun: a Service without its finalizer has no load balancer yet.
+type refresher struct {
+	balancers *loadBalancers
+	shoot     kubernetes.Interface
+	queue     workqueue.TypedRateLimitingInterface[string]
+
+	services  corelisters.ServiceLister
+	nodes     corelisters.NodeLister
+	endpoints discoverylisters.EndpointSliceLister
+	synced    []cache.InformerSynced
+
+	broadcaster record.EventBroadcaster
+}
+
+// newRefresher returns the refresher of the load balancers, which gives them the endpoints of Services and the
+// recorder of their Events. The factory must be started afterwards.
+func newRefresher(balancers *loadBalancers, shoot kubernetes.Interface, factory informers.SharedInformerFactory) *refresher {
+	services := factory.Core().V1().Services()
+	nodes := factory.Core().V1().Nodes()
+	endpoints := factory.Discovery().V1().EndpointSlices()
+
+	r := &refresher{
+		balancers: balancers,
+		shoot:     shoot,
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[string](minRetry, maxRetry),
+			workqueue.TypedRateLimitingQueueConfig[string]{Name: "load-balancer-refresh"}),
+		services:    services.Lister(),
+		nodes:       nodes.Lister(),
+		endpoints:   endpoints.Lister(),
+		synced:      []cache.InformerSynced{services.Informer().HasSynced, nodes.Informer().HasSynced, endpoints.Informer().HasSynced},
+		broadcaster: record.NewBroadcaster(),
+	}
+
+	balancers.endpoints = r.machinesOf
+	balancers.events = r.broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: userAgent})
+
+	// Both fail only for informers that have started.
+	_ = endpoints.Informer().SetTransform(trimEndpoints)
+	_, _ = endpoints.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    r.endpointsChanged,
+		UpdateFunc: func(_, updated any) { r.endpointsChanged(updated) },
+		DeleteFunc: r.endpointsChanged,
+	})
+
+	return r
+}
+
+// start runs the refresher until stop is closed.
+func (r *refresher) start(stop <-chan struct{}) {
+	ctx := wait.ContextForChannel(stop)
+
+	r.broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: r.shoot.CoreV1().Events("")})
+
+	go func() {
+		<-stop
+		r.queue.ShutDown()
+		r.broadcaster.Shutdown()
+	}()
+
+	go func() {
+		if !cache.WaitForCacheSync(stop, r.synced...) {
+			return
+		}
+
+		for range refreshWorkers {
+			go wait.UntilWithContext(ctx, r.work, time.Second)
+		}
+
+		go follow(ctx, r, &corev1.ServiceList{}, labels.Set{labelCluster: r.balancers.clusterName}, r.balancerChanged)
+		go r.followLaunchers(ctx)
+	}()
+}
+
+func (r *refresher) work(ctx context.Context) {
+	for {
+		key, ended := r.queue.Get()
+		if ended {
+			return
+		}
+
+		if err := r.refresh(ctx, key); err != nil {
+			klog.ErrorS(err, "Failed to refresh a load balancer; trying again", "service", key)
+			r.queue.AddRateLimited(key)
+		} else {
+			r.queue.Forget(key)
+		}
+
+		r.queue.Done(key)
+	}
+}
+
+// refresh repeats the steps of the service controller for a Service. The lister is read under the lock: it
+// knows whatever made the service controller delete the load balancer.
+func (r *refresher) refresh(ctx context.Context, key string) error {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return nil //nolint:nilerr // There is no such Service.
+	}
+
+	service, err := r.services.Services(namespace).Get(name)
+	if err != nil {
+		return nil //nolint:nilerr // It was deleted.
+	}
+
+	r.balancers.locks.LockKey(balancerName(service))
+	defer r.balancers.unlock(service)
+
+	latest, err := r.services.Services(namespace).Get(name)
+	if err != nil || latest.UID != service.UID || !isBalanced(latest) {
+		return nil //nolint:nilerr // The service controller deletes its load balancer.
+	}
+
+	status, err := r.balancers.ensure(ctx, latest)
+	if err != nil && !errors.Is(err, errPending) {
+		r.balancers.events.Eventf(latest, corev1.EventTypeWarning, "SyncLoadBalancerFailed", "Error syncing load balancer: %v", err)
+
+		return err
+	}
+
+	if equality.Semantic.DeepEqual(status.Ingress, latest.Status.LoadBalancer.Ingress) {
+		return nil
+	}
+
+	updated := latest.DeepCopy()
+	updated.Status.LoadBalancer = *status
+
+	if _, err := servicehelper.PatchService(r.shoot.CoreV1(), latest, updated); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("write the address of Service %s: %w", key, err)
+	}
+
+	return nil
+}
+
+// isBalanced reports whether the service controller provides a load balancer for a Service.
+func isBalanced(service *corev1.Service) bool {
+	return service.DeletionTimestamp == nil && service.Spec.Type == corev1.ServiceTypeLoadBalancer &&
+		service.Spec.LoadBalancerClass == nil && servicehelper.HasLBFinalizer(service)
+}
+
+// balancerChanged refreshes the Service of a load balancer that is not what the Service wants.
+func (r *refresher) balancerChanged(balancer *corev1.Service, deleted bool) {
+	service, err := r.services.Services(balancer.Labels[labelServiceNamespace]).Get(balancer.Labels[labelServiceName])
+	if err != nil || balancerName(service) != balancer.Name || !isBalanced(service) {
+		return
+	}
+
+	desired, err := r.balancers.desired(service, balancer)
+	same := err == nil && equality.Semantic.DeepEqual(desired, balancer) && equality.Semantic.DeepEqual(status(balancer).Ingress, service.Status.LoadBalancer.Ingress)
+
+	if deleted || !same {
+		r.enqueue(service)
+	}
+}
+
+func (r *refresher) enqueue(service *corev1.Service) {
+	r.queue.AddAfter(service.Namespace+"/"+service.Name, settle)
+}
+
+// endpointsChanged refreshes a Service with the policy Local whose endpoints are on other machines than those of
+// its load balancer.
+func (r *refresher) endpointsChanged(object any) {
+	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = gone.Obj
+	}
+
+	slice, ok := object.(*discoveryv1.EndpointSlice)
+	if !ok {
+		return
+	}
+
+	service, err := r.services.Services(slice.Namespace).Get(slice.Labels[discoveryv1.LabelServiceName])
+	if err != nil || !isBalanced(service) || !isLocal(service) {
+		return
+	}
+
+	if serving, err := r.machinesOf(service); err != nil || !r.balancers.isSettled(service, serving) {
+		r.enqueue(service)
+	}
+}
+
+// local returns the Services with the policy Local.
+func (r *refresher) local() []*corev1.Service {
+	services, err := r.services.List(labels.Everything())
+	if err != nil {
+		return nil // A lister has no errors.
+	}
+
+	return slices.DeleteFunc(services, func(s *corev1.Service) bool { return !isBalanced(s) || !isLocal(s) })
+}
+
+// machinesOf returns the machines with endpoints of a Service. It waits until all endpoints are known: a load
+// balancer must not lose those that are read later.
+func (r *refresher) machinesOf(service *corev1.Service) (machines, error) {
+	if !r.awaitSync() {
+		return nil, errors.New("the EndpointSlices of the cluster have not been read yet")
+	}
+
+	all, err := r.endpoints.EndpointSlices(service.Namespace).List(labels.Set{discoveryv1.LabelServiceName: service.Name}.AsSelector())
+	if err != nil {
+		return nil, fmt.Errorf("list the endpoints of Service %s/%s: %w", service.Namespace, service.Name, err)
+	}
+
+	serving := machines{}
+
+	for _, slice := range all {
+		for _, endpoint := range slice.Endpoints {
+			ready := ptr.Deref(endpoint.Conditions.Ready, true)
+			serves := ptr.Deref(endpoint.Conditions.Serving, ready)
+
+			if endpoint.NodeName != nil && serves {
+				machine := r.machine(*endpoint.NodeName)
+				serving[machine] = serving[machine] || ready
+			}
+		}
+	}
+
+	return serving, nil
+}
+
+// awaitSync waits for the informers, and reports whether they have read all objects.
+func (r *refresher) awaitSync() bool {
+	stop := make(chan struct{})
+	timer := time.AfterFunc(syncTimeout, func() { close(stop) })
+
+	defer timer.Stop()
+
+	return cache.WaitForCacheSync(stop, r.synced...)
+}
+
+// machine returns the name of the machine of a Node.
+func (r *refresher) machine(nodeName string) string {
+	node, err := r.nodes.Get(nodeName)
+	if err != nil {
+		return nodeName
+	}
+
+	if name, err := providerid.Parse(node.Spec.ProviderID); err == nil {
+		return name
+	}
+
+	return nodeName
+}
+
+// trimEndpoints drops what the refresher does not read of EndpointSlices: those of all Services are in memory.
+func trimEndpoints(object any) (any, error) {
+	slice, ok := object.(*discoveryv1.EndpointSlice)
+	if !ok {
+		return object, nil
+	}
+
+	slice.ManagedFields = nil
+	slice.Annotations = nil
+	slice.Ports = nil
+
+	for i := range slice.Endpoints {
+		e := &slice.Endpoints[i]
+		*e = discoveryv1.Endpoint{Conditions: e.Conditions, NodeName: e.NodeName}
+	}
+
+	return slice, nil
+}
+
+// isSettled reports whether these are the machines in the EndpointSlices of a Service's load balancer.
+func (b *loadBalancers) isSettled(service *corev1.Service, serving machines) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	settled, found := b.settled[balancerName(service)]
+
+	return found && maps.Equal(settled, serving)
+}

@@ -1,0 +1,239 @@
+package cloudprovider
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/utils/ptr"
+)
+
+// The labels of load balancers and of launcher pods, as KubeVirt's own cloud-controller-manager has them
+// (kubevirt/cloud-provider-kubevirt, pkg/provider/loadbalancer.go). The driver sets those of pods.
+const (
+	labelCluster          = "cluster.x-k8s.io/cluster-name"
+	labelRole             = "cluster.x-k8s.io/role"
+	roleWorker            = "worker"
+	labelServiceName      = "cluster.x-k8s.io/tenant-service-name"
+	labelServiceNamespace = "cluster.x-k8s.io/tenant-service-namespace"
+)
+
+const (
+	// annotationCopied has the keys of the annotations that a load balancer has from its Service, separated
+	// by commas: other programs of the provider cluster set annotations, too.
+	annotationCopied = reserved + "copied-annotations"
+	// annotationEndpoints is set on a load balancer while it may have EndpointSlices of this program.
+	annotationEndpoints = reserved + "endpoints"
+)
+
+// errNodePorts is the error of a Service that the machines do not serve.
+var errNodePorts = errors.New("the load balancer reaches the Service on node ports, which it does not have; set allocateLoadBalancerNodePorts to true")
+
+// balancerName returns the name of the load balancer of a Service. It must not change: load balancers that exist
+// are found by it.
+func balancerName(service *corev1.Service) string { return cloudprovider.DefaultLoadBalancerName(service) }
+
+// isLocal reports whether a load balancer sends traffic only to machines with endpoints of a Service.
+func isLocal(service *corev1.Service) bool {
+	return service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+}
+
+// machineLabels select the launcher pods of the cluster's machines.
+func (b *loadBalancers) machineLabels() map[string]string {
+	return map[string]string{labelRole: roleWorker, labelCluster: b.clusterName}
+}
+
+// newBalancer returns the fields of a new load balancer that cannot change later. Only the primary IP family
+// is chosen: Kubernetes chooses the second one, if the provider cluster has it.
+func (b *loadBalancers) newBalancer(service *corev1.Service) *corev1.Service {
+	balancer := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: b.provider.Namespace, Name: balancerName(service)}}
+	if families := service.Spec.IPFamilies; len(families) > 0 {
+		balancer.Spec.IPFamilies = slices.Clone(families[:1])
+	}
+
+	if b.config.Class != "" {
+		balancer.Spec.LoadBalancerClass = &b.config.Class
+	}
+
+	return balancer
+}
+
+// desired returns the load balancer of a Service: the actual one, with the fields that the Service decides.
+// All others remain as the provider cluster has set them: addresses, node ports, the health check's node
+// port, labels and annotations.
+func (b *loadBalancers) desired(service, actual *corev1.Service) (*corev1.Service, error) {
+	desired := actual.DeepCopy()
+
+	desired.Labels = b.labels(service, actual)
+	desired.Annotations = b.annotations(service, actual)
+
+	spec := &desired.Spec
+	spec.Type = corev1.ServiceTypeLoadBalancer
+	spec.ExternalTrafficPolicy = service.Spec.ExternalTrafficPolicy
+	spec.SessionAffinity = service.Spec.SessionAffinity
+	spec.SessionAffinityConfig = service.Spec.SessionAffinityConfig.DeepCopy()
+	spec.AllocateLoadBalancerNodePorts = service.Spec.AllocateLoadBalancerNodePorts
+	spec.LoadBalancerIP = service.Spec.LoadBalancerIP
+	// They would attract the traffic of any address of the provider cluster.
+	spec.ExternalIPs = nil
+
+	if policy := service.Spec.IPFamilyPolicy; policy != nil {
+		spec.IPFamilyPolicy = ptr.To(*policy)
+	}
+
+	spec.Selector = b.machineLabels()
+	if isLocal(service) || b.config.Selectorless {
+		spec.Selector = nil
+	}
+
+	var err error
+	if spec.LoadBalancerSourceRanges, err = sourceRanges(service); err != nil {
+		return nil, err
+	}
+
+	spec.Ports, err = ports(service, actual)
+
+	return desired, err
+}
+
+func (b *loadBalancers) labels(service, actual *corev1.Service) map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, actual.Labels)
+	maps.Copy(labels, b.infraLabels)
+	labels[labelCluster] = b.clusterName
+	labels[labelServiceName] = service.Name
+	labels[labelServiceNamespace] = service.Namespace
+
+	return labels
+}
+
+// annotations returns those that the provider cluster has set, and the allowed ones of the Service. What was
+// copied before, and is not in the Service any more, is removed.
+func (b *loadBalancers) annotations(service, actual *corev1.Service) map[string]string {
+	annotations := map[string]string{}
+	maps.Copy(annotations, actual.Annotations)
+
+	for key := range strings.SplitSeq(actual.Annotations[annotationCopied], ",") {
+		delete(annotations, key)
+	}
+
+	var copied []string
+
+	for key, value := range service.Annotations {
+		if b.allows(key) {
+			annotations[key] = value
+			copied = append(copied, key)
+		}
+	}
+
+	delete(annotations, annotationCopied)
+
+	if len(copied) > 0 {
+		slices.Sort(copied)
+		annotations[annotationCopied] = strings.Join(copied, ",")
+	}
+
+	// Without it, EndpointSlices would not be searched; see settleEndpoints.
+	if isLocal(service) && !b.config.Selectorless {
+		annotations[annotationEndpoints] = "true"
+	}
+
+	return annotations
+}
+
+// allows reports whether a Service passes an annotation on to its load balancer.
+func (b *loadBalancers) allows(key string) bool {
+	return Allows(b.config.AllowedAnnotations, key) && !strings.HasPrefix(key, reserved)
+}
+
+// refused returns the annotations of a Service that its load balancer does not get; not those of programs
+// that only describe the Service in the shoot.
+func (b *loadBalancers) refused(service *corev1.Service) []string {
+	var keys []string
+
+	for key := range service.Annotations {
+		prefix, _, _ := strings.Cut(key, "/")
+		described := slices.Contains([]string{"kubectl.kubernetes.io", "meta.helm.sh", "argocd.argoproj.io"}, prefix) || strings.HasSuffix(prefix, "gardener.cloud")
+
+		if !b.allows(key) && !described && key != corev1.AnnotationLoadBalancerSourceRangesKey {
+			keys = append(keys, key)
+		}
+	}
+
+	slices.Sort(keys)
+
+	return keys
+}
+
+// ports returns the ports of a load balancer, whose targets are the node ports of the Service. Its own node
+// ports remain.
+func ports(service, actual *corev1.Service) ([]corev1.ServicePort, error) {
+	all := make([]corev1.ServicePort, 0, len(service.Spec.Ports))
+
+	for _, port := range service.Spec.Ports {
+		if port.NodePort == 0 {
+			return nil, errNodePorts
+		}
+
+		balanced := corev1.ServicePort{
+			Name:        port.Name,
+			Protocol:    port.Protocol,
+			AppProtocol: port.AppProtocol,
+			Port:        port.Port,
+			TargetPort:  intstr.FromInt32(port.NodePort),
+		}
+
+		for _, existing := range actual.Spec.Ports {
+			if existing.Protocol == port.Protocol && existing.Port == port.Port {
+				balanced.NodePort = existing.NodePort
+			}
+		}
+
+		all = append(all, balanced)
+	}
+
+	return all, nil
+}
+
+// sourceRanges returns the addresses that may use a load balancer: those of the field, or of the annotation
+// from before the field. nil allows all.
+func sourceRanges(service *corev1.Service) ([]string, error) {
+	if len(service.Spec.LoadBalancerSourceRanges) > 0 {
+		return slices.Clone(service.Spec.LoadBalancerSourceRanges), nil
+	}
+
+	text := strings.TrimSpace(service.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey])
+	if text == "" {
+		return nil, nil
+	}
+
+	var ranges []string
+
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		if _, err := netip.ParsePrefix(part); err != nil {
+			return nil, fmt.Errorf("the annotation %s must be a list of CIDRs, separated by commas; use spec.loadBalancerSourceRanges", corev1.AnnotationLoadBalancerSourceRangesKey)
+		}
+
+		ranges = append(ranges, part)
+	}
+
+	return ranges, nil
+}
+
+// status returns the status of a Service, from that of its load balancer. The number of addresses is bounded,
+// since the provider cluster chooses them.
+func status(balancer *corev1.Service) *corev1.LoadBalancerStatus {
+	const most = 32
+
+	ingress := balancer.Status.LoadBalancer.Ingress
+
+	return &corev1.LoadBalancerStatus{Ingress: slices.Clone(ingress[:min(len(ingress), most)])}
+}
