@@ -1,14 +1,16 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package cloudprovider
 
 import (
 	"fmt"
-	"strings"
 
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/cloudprovider/annotations"
 )
 
 // Config is the file of --cloud-config: that of KubeVirt's own cloud-controller-manager v0.6.0
@@ -71,48 +73,11 @@ func ReadConfig(raw []byte) (*Config, error) {
 	root := field.NewPath("cloud-config")
 
 	errs := providerspec.DecodeStrict(text, root, config)
-	errs = append(errs, ValidateAnnotations(config.LoadBalancer.AllowedAnnotations, root.Child("loadBalancer", "allowedAnnotations"))...)
+	errs = append(errs, annotations.Validate(config.LoadBalancer.AllowedAnnotations, root.Child("loadBalancer", "allowedAnnotations"))...)
 
 	if config.Kubeconfig == "" && config.Namespace == "" {
 		errs = append(errs, field.Required(root.Child("namespace"), "set the namespace of the machines, or a kubeconfig with a namespace"))
 	}
 
 	return config, errs.ToAggregate()
-}
-
-// reserved is the prefix of annotations and labels that only this project sets.
-const reserved = "kubevirt.provider.extensions.gardener.cloud/"
-
-// ValidateAnnotations returns the errors of LoadBalancerConfig.AllowedAnnotations.
-func ValidateAnnotations(patterns []string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-
-	for i, pattern := range patterns {
-		key := pattern
-		if prefix, every := strings.CutSuffix(pattern, "/*"); every {
-			key = prefix + "/a"
-		}
-
-		for _, reason := range utilvalidation.IsQualifiedName(key) {
-			errs = append(errs, field.Invalid(path.Index(i), pattern, `must be the key of an annotation, or a prefix and "/*": `+reason))
-		}
-
-		if strings.HasPrefix(key, reserved) || strings.HasPrefix(key, "kubectl.kubernetes.io/") {
-			errs = append(errs, field.Invalid(path.Index(i), pattern, "belongs to another program; remove it"))
-		}
-	}
-
-	return errs
-}
-
-// Allows reports whether one of the patterns of LoadBalancerConfig.AllowedAnnotations matches a key, or
-// includes another pattern.
-func Allows(patterns []string, key string) bool {
-	for _, pattern := range patterns {
-		if prefix, every := strings.CutSuffix(pattern, "*"); pattern == key || every && strings.HasPrefix(key, prefix) {
-			return true
-		}
-	}
-
-	return false
 }

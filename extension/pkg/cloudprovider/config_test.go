@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package cloudprovider
 
 import (
@@ -64,18 +67,4 @@ func TestReadConfig_Invalid(t *testing.T) {
 			require.ErrorContains(t, err, tc.want)
 		})
 	}
-}
-
-// TestAllows matches keys, prefixes, and narrower patterns.
-func TestAllows(t *testing.T) {
-	t.Parallel()
-
-	patterns := []string{"metallb.io/*", "example.com/a"}
-	for key, want := range map[string]bool{
-		"metallb.io/address-pool": true, "metallb.io/*": true, "metallb.io": false, "xmetallb.io/a": false, "example.com/a": true, "example.com/ab": false,
-	} {
-		require.Equal(t, want, Allows(patterns, key), key)
-	}
-
-	require.False(t, Allows(nil, "a"))
 }

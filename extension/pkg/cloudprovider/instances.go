@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package cloudprovider
 
 import (
@@ -153,7 +156,7 @@ func machineOf(node *corev1.Node) (string, error) {
 
 	name, err := providerid.Parse(node.Spec.ProviderID)
 	if err != nil {
-		return "", fmt.Errorf("Node %s: %w", node.Name, err)
+		return "", fmt.Errorf("provider ID of Node %s: %w", node.Name, err)
 	}
 
 	return name, nil

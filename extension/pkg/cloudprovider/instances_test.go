@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package cloudprovider
 
 import (
@@ -139,7 +142,8 @@ func TestInstances_Metadata(t *testing.T) {
 	require.Equal(t, &provider.InstanceMetadata{
 		ProviderID: "kubevirt://m", InstanceType: "u1.medium", Zone: "z", Region: "r",
 		NodeAddresses: []corev1.NodeAddress{
-			{Type: corev1.NodeInternalIP, Address: "10.1.0.5"}, {Type: corev1.NodeInternalIP, Address: "fd00::5"},
+			{Type: corev1.NodeInternalIP, Address: "10.1.0.5"},
+			{Type: corev1.NodeInternalIP, Address: "fd00::5"},
 			{Type: corev1.NodeInternalIP, Address: "192.168.0.5"},
 		},
 	}, metadata)

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package cloudprovider
 
 import (
@@ -51,7 +54,7 @@ func newLoadBalancers(config *Config, clusterName string, provider *providerclus
 		clusterName: clusterName,
 		infraLabels: config.InfraLabels,
 		locks:       keymutex.NewHashed(locks),
-		endpoints:   func(*corev1.Service) (machines, error) { return nil, nil }, //nolint:nilnil // no endpoints
+		endpoints:   func(*corev1.Service) (machines, error) { return nil, nil },
 		events:      &record.FakeRecorder{},
 		noted:       map[types.UID]string{},
 		settled:     map[string]machines{},

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package cloudprovider
 
 import (
@@ -218,55 +221,74 @@ func TestLoadBalancers_Note(t *testing.T) {
 }
 
 // TestLoadBalancers_Killed ends the process at each request, and starts another one: the load balancer is what the
-// Service wants, once, and keeps its address.
+// Service wants, once, and nothing is left of it in the end.
 func TestLoadBalancers_Killed(t *testing.T) {
 	t.Parallel()
 
-	steps := []func(*world) error{
-		func(w *world) error { _, err := w.EnsureLoadBalancer(t.Context(), "", web(), nil); return err },
-		func(w *world) error { _, err := w.EnsureLoadBalancer(t.Context(), "", local(), nil); return err },
-		func(w *world) error { _, err := w.EnsureLoadBalancer(t.Context(), "", web(), nil); return err },
-		func(w *world) error { return w.EnsureLoadBalancerDeleted(t.Context(), "", web()) },
+	for _, answered := range []bool{false, true} {
+		at := 1
+		for killLoadBalancers(t, at, answered) {
+			at++
+		}
+
+		require.Greater(t, at, 12, "requests")
 	}
-	killed := errors.New("killed")
+}
 
-	for at := 1; ; at++ {
-		for _, sent := range []bool{false, true} { // before and after the request
-			w := newWorld(t, nil, pod("m1", "10.1.0.1"))
-			w.endpoints = func(*corev1.Service) (machines, error) { return machines{"m1": true}, nil }
-			requests, died := 0, false
-			w.fails = func(string) error {
-				if requests++; !sent && requests == at || sent && requests == at+1 {
-					died = true
+// killLoadBalancers ends the process before or after it sends the request with a number. It reports whether there is
+// such a request.
+func killLoadBalancers(t *testing.T, at int, answered bool) (died bool) {
+	t.Helper()
 
-					return killed
-				}
+	w := newWorld(t, nil, pod("m1", "10.1.0.1"))
+	start := func() {
+		w.loadBalancers = newLoadBalancers(&Config{InfraLabels: map[string]string{"owner": "a"}}, clusterName, w.provider)
+		w.endpoints = func(*corev1.Service) (machines, error) { return machines{"m1": true}, nil }
+	}
 
-				return nil
-			}
+	if answered {
+		at++ // The process ends before the next request.
+	}
 
-			for _, step := range steps {
-				for range 2 { // the first call may be killed
-					if err := step(w); err == nil || errors.Is(err, errPending) {
-						break
-					}
+	requests := 0
+	w.fails = func(string) error {
+		if requests++; requests == at {
+			died = true
 
-					w.loadBalancers = newLoadBalancers(&Config{InfraLabels: map[string]string{"owner": "a"}}, clusterName, w.provider)
-					w.endpoints = func(*corev1.Service) (machines, error) { return machines{"m1": true}, nil }
-				}
-			}
+			return errors.New("killed")
+		}
 
-			w.fails = func(string) error { return nil }
-			all := &corev1.ServiceList{}
-			require.NoError(t, w.client.List(t.Context(), all, client.InNamespace(namespace)))
-			require.Empty(t, all.Items, "killed at request %d", at)
-			require.Empty(t, w.slices(), "killed at request %d", at)
+		return nil
+	}
 
-			if !died && !sent {
-				require.Greater(t, at, 12)
+	start()
 
-				return
-			}
+	for _, service := range []*corev1.Service{web(), local(), web(), nil} {
+		if err := w.step(service); err != nil {
+			start()
+			require.NoError(t, w.step(service), "killed at request %d", at)
 		}
 	}
+
+	w.fails = func(string) error { return nil }
+	all := &corev1.ServiceList{}
+	require.NoError(t, w.client.List(t.Context(), all, client.InNamespace(namespace)))
+	require.Empty(t, all.Items, "killed at request %d", at)
+	require.Empty(t, w.slices(), "killed at request %d", at)
+
+	return died
+}
+
+// step provides the load balancer of a Service, or deletes it.
+func (w *world) step(service *corev1.Service) error {
+	if service == nil {
+		return w.EnsureLoadBalancerDeleted(w.t.Context(), "", web())
+	}
+
+	_, err := w.EnsureLoadBalancer(w.t.Context(), "", service, nil)
+	if errors.Is(err, errPending) {
+		return nil
+	}
+
+	return err
 }

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package cloudprovider
 
 import (
@@ -135,25 +138,20 @@ func (r *refresher) work(ctx context.Context) {
 	}
 }
 
-// refresh repeats the steps of the service controller for a Service. The lister is read under the lock: it
+// refresh repeats the steps of the service controller for a Service. The lister is read again under the lock: it
 // knows whatever made the service controller delete the load balancer.
 func (r *refresher) refresh(ctx context.Context, key string) error {
-	namespace, name, err := cache.SplitMetaNamespaceKey(key)
-	if err != nil {
-		return nil //nolint:nilerr // There is no such Service.
-	}
-
-	service, err := r.services.Services(namespace).Get(name)
-	if err != nil {
-		return nil //nolint:nilerr // It was deleted.
+	service := r.balanced(key)
+	if service == nil {
+		return nil
 	}
 
 	r.balancers.locks.LockKey(balancerName(service))
 	defer r.balancers.unlock(service)
 
-	latest, err := r.services.Services(namespace).Get(name)
-	if err != nil || latest.UID != service.UID || !isBalanced(latest) {
-		return nil //nolint:nilerr // The service controller deletes its load balancer.
+	latest := r.balanced(key)
+	if latest == nil || latest.UID != service.UID {
+		return nil
 	}
 
 	status, err := r.balancers.ensure(ctx, latest)
@@ -175,6 +173,21 @@ func (r *refresher) refresh(ctx context.Context, key string) error {
 	}
 
 	return nil
+}
+
+// balanced returns a Service; nil if the service controller provides no load balancer for it.
+func (r *refresher) balanced(key string) *corev1.Service {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return nil
+	}
+
+	service, err := r.services.Services(namespace).Get(name)
+	if err != nil || !isBalanced(service) {
+		return nil
+	}
+
+	return service
 }
 
 // isBalanced reports whether the service controller provides a load balancer for a Service.

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package cloudprovider
 
 import (
@@ -13,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/utils/ptr"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/cloudprovider/annotations"
 )
 
 // The labels of load balancers and of launcher pods, as KubeVirt's own cloud-controller-manager has them
@@ -28,9 +33,9 @@ const (
 const (
 	// annotationCopied has the keys of the annotations that a load balancer has from its Service, separated
 	// by commas: other programs of the provider cluster set annotations, too.
-	annotationCopied = reserved + "copied-annotations"
+	annotationCopied = annotations.Reserved + "copied-annotations"
 	// annotationEndpoints is set on a load balancer while it may have EndpointSlices of this program.
-	annotationEndpoints = reserved + "endpoints"
+	annotationEndpoints = annotations.Reserved + "endpoints"
 )
 
 // errNodePorts is the error of a Service that the machines do not serve.
@@ -38,7 +43,9 @@ var errNodePorts = errors.New("the load balancer reaches the Service on node por
 
 // balancerName returns the name of the load balancer of a Service. It must not change: load balancers that exist
 // are found by it.
-func balancerName(service *corev1.Service) string { return cloudprovider.DefaultLoadBalancerName(service) }
+func balancerName(service *corev1.Service) string {
+	return cloudprovider.DefaultLoadBalancerName(service)
+}
 
 // isLocal reports whether a load balancer sends traffic only to machines with endpoints of a Service.
 func isLocal(service *corev1.Service) bool {
@@ -117,40 +124,40 @@ func (b *loadBalancers) labels(service, actual *corev1.Service) map[string]strin
 // annotations returns those that the provider cluster has set, and the allowed ones of the Service. What was
 // copied before, and is not in the Service any more, is removed.
 func (b *loadBalancers) annotations(service, actual *corev1.Service) map[string]string {
-	annotations := map[string]string{}
-	maps.Copy(annotations, actual.Annotations)
+	all := map[string]string{}
+	maps.Copy(all, actual.Annotations)
 
 	for key := range strings.SplitSeq(actual.Annotations[annotationCopied], ",") {
-		delete(annotations, key)
+		delete(all, key)
 	}
 
 	var copied []string
 
 	for key, value := range service.Annotations {
 		if b.allows(key) {
-			annotations[key] = value
+			all[key] = value
 			copied = append(copied, key)
 		}
 	}
 
-	delete(annotations, annotationCopied)
+	delete(all, annotationCopied)
 
 	if len(copied) > 0 {
 		slices.Sort(copied)
-		annotations[annotationCopied] = strings.Join(copied, ",")
+		all[annotationCopied] = strings.Join(copied, ",")
 	}
 
 	// Without it, EndpointSlices would not be searched; see settleEndpoints.
 	if isLocal(service) && !b.config.Selectorless {
-		annotations[annotationEndpoints] = "true"
+		all[annotationEndpoints] = "true"
 	}
 
-	return annotations
+	return all
 }
 
 // allows reports whether a Service passes an annotation on to its load balancer.
 func (b *loadBalancers) allows(key string) bool {
-	return Allows(b.config.AllowedAnnotations, key) && !strings.HasPrefix(key, reserved)
+	return annotations.Allows(b.config.AllowedAnnotations, key) && !strings.HasPrefix(key, annotations.Reserved)
 }
 
 // refused returns the annotations of a Service that its load balancer does not get; not those of programs

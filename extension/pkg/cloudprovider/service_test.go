@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package cloudprovider
 
 import (
@@ -32,8 +35,12 @@ func TestDesired_Fields(t *testing.T) {
 			func(b *corev1.Service) { b.Spec.Ports[0].TargetPort = intstr.FromInt32(30081) },
 		},
 		"name and protocol of the application": {
-			func(s *corev1.Service) { s.Spec.Ports[0].Name, s.Spec.Ports[0].AppProtocol = "h2", ptr.To("kubernetes.io/h2c") },
-			func(b *corev1.Service) { b.Spec.Ports[0].Name, b.Spec.Ports[0].AppProtocol = "h2", ptr.To("kubernetes.io/h2c") },
+			func(s *corev1.Service) {
+				s.Spec.Ports[0].Name, s.Spec.Ports[0].AppProtocol = "h2", ptr.To("kubernetes.io/h2c")
+			},
+			func(b *corev1.Service) {
+				b.Spec.Ports[0].Name, b.Spec.Ports[0].AppProtocol = "h2", ptr.To("kubernetes.io/h2c")
+			},
 		},
 		"another protocol": {
 			func(s *corev1.Service) {
@@ -87,20 +94,26 @@ func TestDesired_Fields(t *testing.T) {
 			},
 		},
 		"allowed annotation": {
-			func(s *corev1.Service) { s.Annotations = map[string]string{"metallb.io/address-pool": "a", "other.io/a": "a"} },
+			func(s *corev1.Service) {
+				s.Annotations = map[string]string{"metallb.io/address-pool": "a", "other.io/a": "a"}
+			},
 			func(b *corev1.Service) {
 				b.Annotations["metallb.io/address-pool"] = "a"
 				b.Annotations[annotationCopied] = "metallb.io/address-pool"
 			},
 		},
 		"annotation of this program": {
-			func(s *corev1.Service) { s.Annotations = map[string]string{annotationEndpoints: "a", annotationCopied: "pool"} },
+			func(s *corev1.Service) {
+				s.Annotations = map[string]string{annotationEndpoints: "a", annotationCopied: "pool"}
+			},
 			func(*corev1.Service) {},
 		},
-		"external IPs":            {func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"10.0.0.1"} }, func(*corev1.Service) {}},
-		"selector":                {func(s *corev1.Service) { s.Spec.Selector = map[string]string{labelCluster: "shoot--dev--b"} }, func(*corev1.Service) {}},
-		"labels":                  {func(s *corev1.Service) { s.Labels = map[string]string{"owner": "b", labelCluster: "b"} }, func(*corev1.Service) {}},
-		"internal traffic policy": {func(s *corev1.Service) { s.Spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyLocal) }, func(*corev1.Service) {}},
+		"external IPs": {func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"10.0.0.1"} }, func(*corev1.Service) {}},
+		"selector":     {func(s *corev1.Service) { s.Spec.Selector = map[string]string{labelCluster: "shoot--dev--b"} }, func(*corev1.Service) {}},
+		"labels":       {func(s *corev1.Service) { s.Labels = map[string]string{"owner": "b", labelCluster: "b"} }, func(*corev1.Service) {}},
+		"internal traffic policy": {func(s *corev1.Service) {
+			s.Spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyLocal)
+		}, func(*corev1.Service) {}},
 		"endpoints that are not ready": {
 			func(s *corev1.Service) { s.Spec.PublishNotReadyAddresses = true }, func(*corev1.Service) {},
 		},

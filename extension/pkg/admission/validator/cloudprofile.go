@@ -68,6 +68,7 @@ func validateCloudProfile(spec *gardencorev1beta1.CloudProfileSpec) field.ErrorL
 	errs = append(errs, validation.ValidateVolumeClasses(config.VolumeClasses, volumeClasses)...)
 	errs = append(errs, validateVolumeTypes(spec.VolumeTypes)...)
 	errs = append(errs, validation.ValidateOfferedNetworks(config.SharedNetworks, configPath().Child("sharedNetworks"))...)
+	errs = append(errs, validation.ValidateOfferedLoadBalancer(config.LoadBalancer, configPath().Child("loadBalancer"))...)
 
 	return append(errs, validateVolumeClassZones(spec.Regions, config.VolumeClasses, volumeClasses)...)
 }

@@ -104,9 +104,13 @@ func validateOperators(config *api.CloudProfileConfig) field.ErrorList {
 		errs = append(errs, field.Forbidden(configPath().Child("volumeClasses"), operator))
 	}
 
-	// A project must not offer networks to itself.
+	// A project must not offer networks or annotations to itself.
 	if config.SharedNetworks != nil {
 		errs = append(errs, field.Forbidden(configPath().Child("sharedNetworks"), operator))
+	}
+
+	if config.LoadBalancer != nil {
+		errs = append(errs, field.Forbidden(configPath().Child("loadBalancer"), operator))
 	}
 
 	return errs

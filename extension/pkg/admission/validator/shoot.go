@@ -132,9 +132,19 @@ func (c *validationContext) validate(ctx context.Context) field.ErrorList {
 		errs = append(errs, c.validateSharedNetworks()...)
 	}
 
-	errs = append(errs, api.Decode(c.Spec.Provider.ControlPlaneConfig, provider().Child("controlPlaneConfig"), &api.ControlPlaneConfig{})...)
+	errs = append(errs, c.validateControlPlaneConfig()...)
 
 	return append(errs, c.validatePools(ctx, networks)...)
+}
+
+// validateControlPlaneConfig returns the errors of the configuration of the control plane, with the CloudProfile.
+func (c *validationContext) validateControlPlaneConfig() field.ErrorList {
+	path := provider().Child("controlPlaneConfig")
+	config := &api.ControlPlaneConfig{}
+
+	errs := api.Decode(c.Spec.Provider.ControlPlaneConfig, path, config)
+
+	return append(errs, validation.ValidateLoadBalancer(config.LoadBalancer, c.profileConfig.LoadBalancer, path.Child("loadBalancer"))...)
 }
 
 // validateInfrastructureConfig returns the errors of the configuration of the networks, and of the Shoot's networks

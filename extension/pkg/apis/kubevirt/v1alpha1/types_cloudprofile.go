@@ -37,6 +37,19 @@ type CloudProfileConfig struct {
 	// shoot can never be used.
 	// +optional
 	SharedNetworks []OfferedNetwork `json:"sharedNetworks,omitzero"`
+	// LoadBalancer describes the load balancers of the provider cluster.
+	LoadBalancer *OfferedLoadBalancer `json:"loadBalancer,omitempty"`
+}
+
+// OfferedLoadBalancer describes the load balancers of the provider cluster.
+type OfferedLoadBalancer struct {
+	// AllowedAnnotations are the annotations that Services of shoots may pass on to their load balancers: keys,
+	// such as metallb.io/address-pool, or a prefix with "/*". With an annotation, a user of a shoot configures
+	// the implementation of load balancers in the provider cluster. Default: none.
+	AllowedAnnotations []string `json:"allowedAnnotations,omitempty"`
+	// Class is spec.loadBalancerClass of new load balancers. Default: the default implementation of the
+	// provider cluster.
+	Class string `json:"class,omitempty"`
 }
 
 // OfferedNetwork is a NetworkAttachmentDefinition of the provider cluster, or all those of a namespace.
