@@ -40,7 +40,7 @@ var dockerfiles = []string{"../Dockerfile", "../extension/Dockerfile", "../exten
 
 // TestReadDockerfile_Extension requires each image to start the program of its name with the same user
 // and file mode as the driver's image, and `make image` to write it. The extension's image also
-// contains the loopback proxy, which runs in the pods that the extension deploys.
+// contains the loopback proxy and cloud-controller-manager, which run in the pods that the extension deploys.
 func TestReadDockerfile_Extension(t *testing.T) {
 	t.Parallel()
 
@@ -60,7 +60,7 @@ func TestReadDockerfile_Extension(t *testing.T) {
 		programs = append(programs, d.programs...)
 	}
 
-	require.Equal(t, []string{"gardener-extension-provider-kubevirt", "kubevirt-provider-proxy", "gardener-extension-admission-kubevirt"}, programs)
+	require.Equal(t, []string{"gardener-extension-provider-kubevirt", "kubevirt-provider-proxy", "kubevirt-cloud-controller-manager", "gardener-extension-admission-kubevirt"}, programs)
 }
 
 // TestParseDockerfile_UnknownInstructions rejects a Dockerfile that `make image` would build only in

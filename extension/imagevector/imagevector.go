@@ -17,12 +17,10 @@ import (
 const (
 	// MachineControllerManagerProviderKubeVirt is the driver.
 	MachineControllerManagerProviderKubeVirt = "machine-controller-manager-provider-kubevirt"
-	// CloudControllerManager is KubeVirt's cloud-controller-manager.
-	CloudControllerManager = "cloud-controller-manager"
 	// CSIDriver is KubeVirt's CSI driver: its controller and its node plugin.
 	CSIDriver = "csi-driver"
 
-	// ProviderProxy is the image of the extension, which has the loopback proxy.
+	// ProviderProxy is the image of the extension, which has the loopback proxy and cloud-controller-manager.
 	ProviderProxy = "provider-proxy"
 
 	CSIProvisioner         = "csi-provisioner"
@@ -40,7 +38,7 @@ var images []byte
 var vector = read()
 
 // OwnImageEnv is the environment variable with the image of the extension's own pod, set by the chart.
-// The loopback proxy runs from the same image, wherever a landscape stores it.
+// The loopback proxy and cloud-controller-manager run from the same image, wherever a landscape stores it.
 const OwnImageEnv = "EXTENSION_IMAGE"
 
 // read returns the images of this version, with those that the environment variables override.
@@ -56,7 +54,7 @@ func read() imagevector.ImageVector {
 	return images
 }
 
-// withOwnImage replaces the image of the loopback proxy, unless the extension does not know its own.
+// withOwnImage replaces the image of these programs, unless the extension does not know its own.
 func withOwnImage(images imagevector.ImageVector, own string) imagevector.ImageVector {
 	for _, image := range images {
 		if image.Name == ProviderProxy && own != "" {

@@ -59,7 +59,7 @@ func TestImages_OwnVersion(t *testing.T) {
 	}
 }
 
-// TestOwnImage runs the loopback proxy from the extension's image, wherever a landscape stores it.
+// TestOwnImage runs the loopback proxy and cloud-controller-manager from the extension's image, wherever a landscape stores it.
 func TestOwnImage(t *testing.T) {
 	const own = "registry.example.com/mirror/gardener-extension-provider-kubevirt:v1@sha256:abc"
 
@@ -69,7 +69,7 @@ func TestOwnImage(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, own, image.String())
 
-	other, err := read().FindImage(CloudControllerManager)
+	other, err := read().FindImage(CSIAttacher)
 	require.NoError(t, err)
 	require.NotContains(t, other.String(), "registry.example.com")
 }

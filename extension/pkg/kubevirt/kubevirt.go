@@ -23,7 +23,7 @@ const (
 
 // The Deployments of a ControlPlane.
 const (
-	// CloudControllerManagerName is the name of KubeVirt's cloud-controller-manager.
+	// CloudControllerManagerName is the name of cloud-controller-manager.
 	CloudControllerManagerName = "cloud-controller-manager"
 	// CSIControllerName is the name of the controller of KubeVirt's CSI driver, with its sidecars.
 	CSIControllerName = "csi-driver-controller"

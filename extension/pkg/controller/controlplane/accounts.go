@@ -167,10 +167,14 @@ func (a accounts) deleteRecorded(ctx context.Context, log logr.Logger, cp *exten
 var identities = []identity.Identity{
 	{
 		Program: kubevirt.CloudControllerManagerName,
-		// cloud-provider-kubevirt v0.6.0: pkg/provider.
+		// pkg/cloudprovider.
 		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachineinstances"}, Verbs: []string{"get", "list"}},
-			{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get", "create", "update", "delete"}},
+			{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines", "virtualmachineinstances"}, Verbs: []string{"get"}},
+			{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get", "watch", "create", "update", "delete"}},
+			// For the policy Local. Endpoints are those of older controllers of the provider cluster.
+			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}},
+			{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"list", "create", "update", "delete"}},
+			{APIGroups: []string{""}, Resources: []string{"endpoints"}, Verbs: []string{"delete"}},
 		},
 	},
 	{

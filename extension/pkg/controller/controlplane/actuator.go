@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controlplane reconciles ControlPlanes: it deploys KubeVirt's cloud-controller-manager and
-// CSI driver and the snapshot controller into the seed and the shoot. Gardener's generic actuator
+// Package controlplane reconciles ControlPlanes: it deploys cloud-controller-manager, KubeVirt's CSI
+// driver and the snapshot controller into the seed and the shoot. Gardener's generic actuator
 // renders the charts into ManagedResources, and gardener-resource-manager applies them. The package
 // must not depend on machines.
 package controlplane

@@ -20,7 +20,7 @@ import (
 
 var (
 	seedChart = newChart("seed-controlplane",
-		imagevector.CloudControllerManager, imagevector.CSIDriver, imagevector.CSIProvisioner, imagevector.CSIAttacher, imagevector.CSISnapshotter,
+		imagevector.CSIDriver, imagevector.CSIProvisioner, imagevector.CSIAttacher, imagevector.CSISnapshotter,
 		imagevector.CSIResizer, imagevector.CSILivenessProbe, imagevector.CSISnapshotController, imagevector.ProviderProxy)
 	shootChart          = newChart("shoot-system-components", imagevector.CSIDriver, imagevector.CSINodeDriverRegistrar, imagevector.CSILivenessProbe)
 	shootCRDsChart      = newChart("shoot-crds")

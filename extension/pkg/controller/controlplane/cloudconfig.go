@@ -11,55 +11,45 @@ import (
 	"sigs.k8s.io/yaml"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/cloudprovider"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity/mount"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/ownership"
 )
 
-// cloudConfiguration is the configuration of KubeVirt's cloud-controller-manager v0.6.0
-// (pkg/provider/cloud.go), which ignores unknown fields.
-type cloudConfiguration struct {
-	Kubeconfig   string            `json:"kubeconfig"`
-	Namespace    string            `json:"namespace"`
-	InfraLabels  map[string]string `json:"infraLabels"`
-	LoadBalancer struct {
-		Enabled bool `json:"enabled"`
-		// EnableEPSController is never set: the controller panics when all endpoints of a Service move
-		// to other Nodes (pkg/controller/kubevirteps/kubevirteps_controller.go:597).
-		EnableEPSController bool `json:"enableEPSController"`
-	} `json:"loadBalancer"`
-	InstancesV2 struct {
-		Enabled              bool `json:"enabled"`
-		ZoneAndRegionEnabled bool `json:"zoneAndRegionEnabled"`
-	} `json:"instancesV2"`
-}
-
-// proxyMountPath is the folder of the kubeconfig for the loopback proxy in the programs' containers.
+// proxyMountPath is the folder of the kubeconfig for the loopback proxy in the CSI driver's container.
 const proxyMountPath = "/etc/kubernetes/provider"
 
 // cloudConfig returns the configuration of cloud-controller-manager, in YAML.
-func cloudConfig(config *api.ControlPlaneConfig, cp *extensionsv1alpha1.ControlPlane, cluster *extensionscontroller.Cluster) (string, error) {
+func cloudConfig(
+	config *api.ControlPlaneConfig, profile *api.CloudProfileConfig, cp *extensionsv1alpha1.ControlPlane, cluster *extensionscontroller.Cluster,
+) (string, error) {
 	namespace, err := providerNamespace(cp)
 	if err != nil {
 		return "", err
 	}
 
-	cloud := cloudConfiguration{
-		Kubeconfig:  proxyMountPath + "/kubeconfig",
+	cloud := cloudprovider.Config{
+		Kubeconfig:  mount.Path + "/" + mount.KeyKubeconfig,
 		Namespace:   namespace,
 		InfraLabels: ownership.Of(cluster.Shoot).Labels(),
+		LoadBalancer: cloudprovider.LoadBalancerConfig{
+			Enabled:            config.LoadBalancer == nil || !config.LoadBalancer.Disabled,
+			AllowedAnnotations: validation.AllowedAnnotations(config.LoadBalancer, profile.LoadBalancer),
+		},
+		InstancesV2: cloudprovider.InstancesConfig{Enabled: true, ZoneAndRegionEnabled: true},
 	}
-	cloud.LoadBalancer.Enabled = config.LoadBalancer == nil || !config.LoadBalancer.Disabled
-	cloud.InstancesV2.Enabled = true
-	// To set these labels, cloud-controller-manager would need a cluster-wide permission to read the
-	// Nodes of the provider cluster. The MachineDeployments set them: a machine never leaves its zone.
-	cloud.InstancesV2.ZoneAndRegionEnabled = false
+	if profile.LoadBalancer != nil {
+		cloud.LoadBalancer.Class = profile.LoadBalancer.Class
+	}
 
 	raw, err := yaml.Marshal(cloud)
 
 	return string(raw), err
 }
 
-// knownGates are the feature gates with an effect on cloud-controller-manager v0.6.0
-// (k8s.io/controller-manager/pkg/features and k8s.io/component-base/logs, v0.34.3).
+// knownGates are the feature gates with an effect on cloud-controller-manager (k8s.io/controller-manager/pkg/features
+// and k8s.io/component-base/logs, v0.36.3).
 var knownGates = []string{"AllAlpha", "AllBeta", "CloudControllerManagerWebhook", "ContextualLogging", "LoggingAlphaOptions", "LoggingBetaOptions"}
 
 // featureGates returns the feature gates that cloud-controller-manager knows. It does not start with

@@ -33,6 +33,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/imagevector"
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/cloudprovider"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 )
@@ -231,35 +232,45 @@ func TestSeedChart_AccountPaths(t *testing.T) {
 	require.Empty(t, known, "accounts without a program")
 }
 
+// TestCloudConfig passes on what the CloudProfile allows, and the Shoot wants of it.
 func TestCloudConfig(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
-		config *api.ControlPlaneConfig
-		want   string
+		config  *api.ControlPlaneConfig
+		profile *api.CloudProfileConfig
+		want    string
 	}{
-		"Default": {&api.ControlPlaneConfig{}, "enabled: true"},
-		"Without": {&api.ControlPlaneConfig{LoadBalancer: &api.LoadBalancerConfig{Disabled: true}}, "enabled: false"},
+		"Default": {&api.ControlPlaneConfig{}, &api.CloudProfileConfig{}, "enabled: true"},
+		"Without": {&api.ControlPlaneConfig{LoadBalancer: &api.LoadBalancerConfig{Disabled: true}}, &api.CloudProfileConfig{}, "enabled: false"},
+		"Annotations": {
+			&api.ControlPlaneConfig{LoadBalancer: &api.LoadBalancerConfig{AllowedAnnotations: []string{"metallb.io/a", "example.com/b"}}},
+			&api.CloudProfileConfig{LoadBalancer: &api.OfferedLoadBalancer{AllowedAnnotations: []string{"metallb.io/*"}, Class: "example.com/lb"}},
+			"enabled: true, allowedAnnotations: [metallb.io/a], class: example.com/lb",
+		},
 	}
 
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got, err := cloudConfig(tc.config, newControlPlane(), newCluster())
+			got, err := cloudConfig(tc.config, tc.profile, newControlPlane(), newCluster())
 			require.NoError(t, err)
 			require.YAMLEq(t, `
-kubeconfig: /etc/kubernetes/provider/kubeconfig
+kubeconfig: /var/run/secrets/provider/kubeconfig
 namespace: machines
 infraLabels: {kubevirt.provider.extensions.gardener.cloud/cluster: shoot--a--b}
-loadBalancer: {`+tc.want+`, enableEPSController: false}
-instancesV2: {enabled: true, zoneAndRegionEnabled: false}`, got)
+loadBalancer: {`+tc.want+`}
+instancesV2: {enabled: true, zoneAndRegionEnabled: true}`, got)
+
+			_, err = cloudprovider.ReadConfig([]byte(got))
+			require.NoError(t, err)
 		})
 	}
 
 	cp := newControlPlane()
 	cp.Spec.InfrastructureProviderStatus = nil
-	_, err := cloudConfig(&api.ControlPlaneConfig{}, cp, newCluster())
+	_, err := cloudConfig(&api.ControlPlaneConfig{}, &api.CloudProfileConfig{}, cp, newCluster())
 	require.ErrorContains(t, err, "reconcile the Infrastructure")
 }
 

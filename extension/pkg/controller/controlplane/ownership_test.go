@@ -20,7 +20,7 @@ func TestCloudConfig_ShootUID(t *testing.T) {
 	cluster.Shoot.ObjectMeta = metav1.ObjectMeta{UID: "of this garden"}
 	cluster.Shoot.Status.UID = "own"
 
-	text, err := cloudConfig(&api.ControlPlaneConfig{}, newControlPlane(), cluster)
+	text, err := cloudConfig(&api.ControlPlaneConfig{}, &api.CloudProfileConfig{}, newControlPlane(), cluster)
 	require.NoError(t, err)
 	require.Contains(t, text, "kubevirt.provider.extensions.gardener.cloud/shoot-uid: own")
 }

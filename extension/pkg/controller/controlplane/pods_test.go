@@ -13,8 +13,8 @@ import (
 	vpaautoscalingv1 "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/apis/autoscaling.k8s.io/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"sigs.k8s.io/yaml"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/cloudprovider"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity/mount"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/test/networkpolicy"
@@ -49,8 +49,8 @@ func TestSeedChart_MemoryLimits(t *testing.T) {
 	}
 }
 
-// TestSeedChart_Proxy requires that only the proxy has the credentials for the provider cluster, and that the program
-// reaches the proxy without any.
+// TestSeedChart_Proxy requires that only the proxy has the credentials for the provider cluster, and that the CSI driver
+// reaches the proxy without any. cloud-controller-manager bounds its responses itself.
 func TestSeedChart_Proxy(t *testing.T) {
 	t.Parallel()
 
@@ -62,37 +62,44 @@ func TestSeedChart_Proxy(t *testing.T) {
 	auth := config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo]
 	require.Equal(t, &clientcmdapi.AuthInfo{Extensions: auth.Extensions}, auth)
 
-	for _, name := range []string{kubevirt.CloudControllerManagerName, kubevirt.CSIControllerName} {
-		pod := one[*appsv1.Deployment](t, objects, name).Spec.Template.Spec
-		require.False(t, pod.HostNetwork, "the loopback interface would be that of the node")
+	pod := one[*appsv1.Deployment](t, objects, kubevirt.CSIControllerName).Spec.Template.Spec
+	require.False(t, pod.HostNetwork, "the loopback interface would be that of the node")
+	require.Equal(t, []string{"kubevirt-provider-proxy " + mount.Path}, mounting(pod))
 
-		var mounting []string
+	proxy := pod.Containers[len(pod.Containers)-1]
+	require.Contains(t, proxy.Command, "--port="+config.Clusters["proxy"].Server[len("http://127.0.0.1:"):])
+	require.Contains(t, proxy.Image, "gardener-extension-provider-kubevirt:v")
+	require.True(t, *proxy.SecurityContext.ReadOnlyRootFilesystem)
+	require.True(t, *proxy.SecurityContext.RunAsNonRoot)
+	require.NotNil(t, proxy.ReadinessProbe)
 
-		for _, c := range pod.Containers {
-			for _, m := range c.VolumeMounts {
-				if m.Name == "provider" {
-					mounting = append(mounting, c.Name+" "+m.MountPath)
-				}
-			}
-		}
-
-		require.Equal(t, []string{"kubevirt-provider-proxy " + mount.Path}, mounting)
-
-		proxy := pod.Containers[len(pod.Containers)-1]
-		require.Contains(t, proxy.Command, "--port="+config.Clusters["proxy"].Server[len("http://127.0.0.1:"):])
-		require.Contains(t, proxy.Image, "gardener-extension-provider-kubevirt:v")
-		require.True(t, *proxy.SecurityContext.ReadOnlyRootFilesystem)
-		require.True(t, *proxy.SecurityContext.RunAsNonRoot)
-		require.NotNil(t, proxy.ReadinessProbe)
-		require.Contains(t, pod.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "provider-proxy", MountPath: proxyMountPath, ReadOnly: true})
-	}
-
-	csi := one[*appsv1.Deployment](t, objects, kubevirt.CSIControllerName).Spec.Template.Spec.Containers[0]
+	csi := pod.Containers[0]
+	require.Contains(t, csi.VolumeMounts, corev1.VolumeMount{Name: "provider-proxy", MountPath: proxyMountPath, ReadOnly: true})
 	require.Contains(t, csi.Args, "--infra-cluster-kubeconfig="+proxyMountPath+"/kubeconfig")
 
-	cloud := cloudConfiguration{}
-	require.NoError(t, yaml.Unmarshal([]byte(one[*corev1.ConfigMap](t, objects, "cloud-provider-config").Data["cloud-config"]), &cloud))
-	require.Equal(t, proxyMountPath+"/kubeconfig", cloud.Kubeconfig)
+	pod = one[*appsv1.Deployment](t, objects, kubevirt.CloudControllerManagerName).Spec.Template.Spec
+	require.Len(t, pod.Containers, 1)
+	require.Nil(t, pod.Affinity, "its image has all architectures")
+	require.Equal(t, []string{"kubevirt-cloud-controller-manager " + mount.Path}, mounting(pod))
+	require.Equal(t, proxy.Image, pod.Containers[0].Image)
+	require.NotNil(t, pod.Containers[0].ReadinessProbe)
+
+	cloud, err := cloudprovider.ReadConfig([]byte(one[*corev1.ConfigMap](t, objects, "cloud-provider-config").Data["cloud-config"]))
+	require.NoError(t, err)
+	require.Equal(t, mount.Path+"/kubeconfig", cloud.Kubeconfig)
+}
+
+// mounting returns the containers of a pod that have the credentials for the provider cluster, and the folders.
+func mounting(pod corev1.PodSpec) (all []string) {
+	for _, c := range pod.Containers {
+		for _, m := range c.VolumeMounts {
+			if m.Name == "provider" {
+				all = append(all, c.Name+" "+m.MountPath)
+			}
+		}
+	}
+
+	return all
 }
 
 // TestSeedChart_ReachesShootOfSameSeed requires the programs to reach a provider cluster that is a

@@ -71,14 +71,19 @@ func (p *valuesProvider) GetControlPlaneChartValues(
 	}, nil
 }
 
-// cloudControllerManager returns the values of KubeVirt's cloud-controller-manager.
+// cloudControllerManager returns the values of cloud-controller-manager.
 func cloudControllerManager(cp *extensionsv1alpha1.ControlPlane, cluster *extensionscontroller.Cluster) (values, error) {
 	config, err := controlPlaneConfig(cp, cluster)
 	if err != nil {
 		return nil, err
 	}
 
-	cloud, err := cloudConfig(config, cp, cluster)
+	profile, err := cloudProfileConfig(cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	cloud, err := cloudConfig(config, profile, cp, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -145,6 +150,7 @@ func cloudProfileConfig(cluster *extensionscontroller.Cluster) (*api.CloudProfil
 
 	errs := api.Decode(cluster.CloudProfile.Spec.ProviderConfig, path, config)
 	errs = append(errs, validation.ValidateVolumeClasses(config.VolumeClasses, path.Child("volumeClasses"))...)
+	errs = append(errs, validation.ValidateOfferedLoadBalancer(config.LoadBalancer, path.Child("loadBalancer"))...)
 
 	if len(errs) > 0 {
 		return nil, v1beta1helper.NewErrorWithCodes(errs.ToAggregate(), gardencorev1beta1.ErrorRetryableConfigurationProblem)

@@ -43,8 +43,8 @@ securityContext:
   readOnly: true
 {{- end }}
 
-{{/* The volumes with the credentials for the provider cluster, which only the proxy mounts, and with the kubeconfig for the proxy: a Secret's name. */}}
-{{- define "volumes.provider" -}}
+{{/* The volume with the credentials for the provider cluster: a Secret's name. */}}
+{{- define "volume.provider" -}}
 - name: provider
   secret:
     secretName: {{ . }}
@@ -52,6 +52,11 @@ securityContext:
     items:
       - {key: kubeconfig, path: kubeconfig}
       - {key: token, path: token}
+{{- end }}
+
+{{/* The same, which only the proxy mounts, and the volume with the kubeconfig for the proxy. */}}
+{{- define "volumes.provider" -}}
+{{ include "volume.provider" . }}
 - name: provider-proxy
   configMap: {name: provider-proxy}
 {{- end }}
