@@ -26,11 +26,15 @@ import (
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/cloudprovider"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/workerpool"
 )
 
 // fragment matches a YAML block.
 var fragment = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
+
+// cloudConfigComment begins the YAML block with a cloud-config.
+const cloudConfigComment = "# --cloud-config="
 
 // TestFragments decodes the YAML blocks of all pages strictly, and validates them. Package imagevector
 // tests the block with images.
@@ -72,6 +76,8 @@ func TestFragmentsCanFail(t *testing.T) {
 		"Registration":          "apiVersion: operator.gardener.cloud/v1alpha1\nkind: Extension\nmetadata: {name: a}\nspec: {deployments: {}}",
 		"Not an example":        "apiVersion: core.gardener.cloud/v1beta1\nkind: Shoot\nmetadata: {name: a}",
 		"Without a known group": "a: b",
+		"Annotation":            group + "kind: CloudProfileConfig\nmachineImages: []\nloadBalancer: {allowedAnnotations: ['*']}",
+		"Cloud-config":          cloudConfigComment + "a\nnamespace: a\nloadBalancers: {}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -83,6 +89,12 @@ func TestFragmentsCanFail(t *testing.T) {
 // fault returns the errors of a block: of a configuration of the extension, or of its registration. All
 // other manifests must be those in example, which the integration tests apply.
 func fault(text string) error {
+	if strings.HasPrefix(text, cloudConfigComment) {
+		_, err := cloudprovider.ReadConfig([]byte(text))
+
+		return err
+	}
+
 	raw, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
 		return err
@@ -143,7 +155,9 @@ func configErrors(kind string, raw *runtime.RawExtension) field.ErrorList {
 			return errs
 		}
 
-		return append(profileErrors(config), validation.ValidateVolumeClasses(config.VolumeClasses, path.Child("volumeClasses"))...)
+		errs := append(profileErrors(config), validation.ValidateVolumeClasses(config.VolumeClasses, path.Child("volumeClasses"))...)
+
+		return append(errs, validation.ValidateOfferedLoadBalancer(config.LoadBalancer, path.Child("loadBalancer"))...)
 	case "WorkloadIdentityConfig":
 		config := &api.WorkloadIdentityConfig{}
 

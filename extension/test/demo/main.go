@@ -166,7 +166,7 @@ func (d *demo) create(ctx context.Context) error {
 	}
 
 	d.out.Line("gardener-apiserver has stored the Shoot. Gardener's deployers write Infrastructure, ControlPlane, machine-controller-manager and Worker into")
-	d.out.Line("the seed. The extension creates the network, cloud-controller-manager and the CSI driver (their pods are simulated), the MachineClass and the")
+	d.out.Line("the seed. The extension creates the network, cloud-controller-manager and the CSI driver, whose programs run, the MachineClass and the")
 	d.out.Line("MachineDeployment; its webhook adds the driver to machine-controller-manager, which creates the machine.")
 
 	if d.shoot, err = d.seed.Adopt(ctx, client.ObjectKey{Namespace: "garden-dev", Name: "johndoe-kubevirt"}); err != nil {

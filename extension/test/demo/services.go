@@ -30,7 +30,7 @@ func service() *corev1.Service {
 
 // serve creates a load balancer, and shows the storage classes of the shoot.
 func (d *demo) serve(ctx context.Context) error {
-	d.out.Line("The requests of cloud-controller-manager are sent with its own account; the load balancer of the provider cluster is simulated.")
+	d.out.Line("cloud-controller-manager runs with the arguments and the accounts of its Deployment; the load balancer of the provider cluster is simulated.")
 
 	web := service()
 	if err := d.seed.Target.Create(ctx, web); err != nil {

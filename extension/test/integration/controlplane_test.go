@@ -48,6 +48,7 @@ func TestControlPlane(t *testing.T) { //nolint:tparallel // The steps change one
 	}{
 		{"objects", func(t *testing.T, s *seed.Botanist) { t.Helper(); applied = requireObjects(t, s) }},
 		{"rules of the programs", requireRules},
+		{"Node", requireInitialized},
 		{"load balancer", requireLoadBalancer},
 		{"volumes", requireVolumes},
 		{"needed permissions", requireNeededPermissions},

@@ -30,13 +30,16 @@ type calls struct {
 	verbs               string
 }
 
-// callsToProvider are the requests to the provider cluster of cloud-provider-kubevirt v0.6.0
-// (pkg/provider) and of the CSI driver 27b52aa2 (pkg/kubevirt/client.go). The namespace is that of
-// the machines, if it is not empty.
+// callsToProvider are the requests to the provider cluster of cloud-controller-manager (pkg/cloudprovider) and
+// of the CSI driver 27b52aa2 (pkg/kubevirt/client.go). The namespace is that of the machines, if it is not empty.
 var callsToProvider = map[string][]calls{
 	"cloud-controller-manager": {
-		{"machines", "virtualmachineinstances.kubevirt.io", "get list"},
-		{"machines", "services", "get create update delete"},
+		{"machines", "virtualmachines.kubevirt.io", "get"},
+		{"machines", "virtualmachineinstances.kubevirt.io", "get"},
+		{"machines", "services", "get watch create update delete"},
+		{"machines", "pods", "list watch"},
+		{"machines", "endpointslices.discovery.k8s.io", "list create update delete"},
+		{"machines", "endpoints", "delete"},
 	},
 	"csi-driver-controller": {
 		{"machines", "datavolumes.cdi.kubevirt.io", "get create delete"},
@@ -151,15 +154,16 @@ func requireAccount(t *testing.T, shoot *seed.Botanist, secret *corev1.Secret) {
 	requireReviews(t, clientWith(t, secret), secret.Name, shoot.ProviderNamespace, []calls{{"machines", "virtualmachineinstances.kubevirt.io", "get"}})
 }
 
-// callsToShoot are the requests to the shoot of the programs that do not run in the lab (k8s.io/cloud-provider v0.34.3;
-// kubevirt/csi-driver 27b52aa2). requireNeededPermissions has the others.
+// callsToShoot are the requests to the shoot of cloud-controller-manager (k8s.io/cloud-provider v0.36.3, pkg/cloudprovider)
+// and of the program that does not run in the lab (kubevirt/csi-driver 27b52aa2). requireNeededPermissions has the others.
 var callsToShoot = map[string][]calls{
 	"cloud-controller-manager": {
 		{"", "nodes", "get list watch update patch delete"},
 		{"", "nodes/status", "patch"},
-		{"", "services", "get list watch"},
+		{"", "services", "list watch"},
 		{"", "services/status", "patch"},
-		{"", "events", "create patch update"},
+		{"", "endpointslices.discovery.k8s.io", "list watch"},
+		{"", "events", "create patch"},
 		{"", "tokenreviews.authentication.k8s.io", "create"},
 		{"", "subjectaccessreviews.authorization.k8s.io", "create"},
 		{"kube-system", "leases.coordination.k8s.io cloud-controller-manager", "create get update"},

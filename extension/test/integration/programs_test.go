@@ -19,52 +19,12 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/test/seed"
 )
 
-// programRules are the assumptions of cloud-provider-kubevirt v0.6.0 (ccm) and of the CSI driver
-// 27b52aa2 (csi), which do not run in the lab, since their modules are not served: each rule is checked on the
-// objects of a machine.
+// programRules are the assumptions of the CSI driver 27b52aa2 (csi), which does not run in the lab, since its module is
+// not served: each rule is checked on the objects of a machine.
 var programRules = []struct {
 	rule, source string
 	holds        func(*testing.T, *machineObjects)
 }{
-	{
-		"a load balancer selects the instances with the label of its cluster name and the role worker", "ccm: pkg/provider/loadbalancer.go:82",
-		func(t *testing.T, m *machineObjects) {
-			t.Helper()
-			require.Equal(t, flagOf(m.ccm, "--cluster-name"), m.vmi.Labels["cluster.x-k8s.io/cluster-name"])
-			require.Equal(t, "worker", m.vmi.Labels["cluster.x-k8s.io/role"])
-		},
-	},
-	{
-		"the instance of a Node has its name", "ccm: pkg/provider/instances_v2.go:81",
-		func(t *testing.T, m *machineObjects) {
-			t.Helper()
-			require.Equal(t, m.vmi.Name, m.node.Name)
-			require.NotContains(t, m.node.Labels, "node.kubernetes.io/instance-id")
-		},
-	},
-	{
-		"the provider ID has the name of the instance, without dots", "ccm: pkg/provider/instances_v2.go:24",
-		func(t *testing.T, m *machineObjects) {
-			t.Helper()
-			require.Regexp(t, `^kubevirt://([0-9A-Za-z_-]+)$`, "kubevirt://"+m.vmi.Name)
-		},
-	},
-	{
-		"the addresses of a Node are those of the interface default", "ccm: pkg/provider/instances_v2.go:141",
-		func(t *testing.T, m *machineObjects) {
-			t.Helper()
-			require.True(t, slices.ContainsFunc(m.vmi.Spec.Domain.Devices.Interfaces, func(i kubevirtv1.Interface) bool { return i.Name == "default" }))
-		},
-	},
-	{
-		"without labels of the topology from cloud-controller-manager, those of the Node remain", "ccm: k8s.io/cloud-provider v0.34.3, node_controller.go:448",
-		func(t *testing.T, m *machineObjects) {
-			t.Helper()
-			require.Contains(t, m.cloudConfig, "zoneAndRegionEnabled: false")
-			require.Equal(t, "europe-west1", m.node.Labels[corev1.LabelTopologyRegion])
-			require.Equal(t, "europe-west1-b", m.node.Labels[corev1.LabelTopologyZone])
-		},
-	},
 	{
 		"the node plugin finds the machine by the provider ID and this annotation", "csi: cmd/kubevirt-csi-driver/kubevirt-csi-driver.go:206",
 		func(t *testing.T, m *machineObjects) {
@@ -108,11 +68,10 @@ var programRules = []struct {
 
 // machineObjects are the objects of a machine and of the programs.
 type machineObjects struct {
-	vmi         *kubevirtv1.VirtualMachineInstance
-	node        *corev1.Node
-	ccm, csi    *appsv1.Deployment
-	cloudConfig string
-	gates       []string
+	vmi   *kubevirtv1.VirtualMachineInstance
+	node  *corev1.Node
+	csi   *appsv1.Deployment
+	gates []string
 }
 
 func requireRules(t *testing.T, shoot *seed.Botanist) {
@@ -122,7 +81,6 @@ func requireRules(t *testing.T, shoot *seed.Botanist) {
 	m := &machineObjects{
 		vmi:  &kubevirtv1.VirtualMachineInstance{},
 		node: &corev1.Node{},
-		ccm:  deployment(t, shoot, "cloud-controller-manager"),
 		csi:  deployment(t, shoot, "csi-driver-controller"),
 	}
 	name := onlyMachine(t, shoot).Name
@@ -135,13 +93,10 @@ func requireRules(t *testing.T, shoot *seed.Botanist) {
 		return err == nil && m.node.Annotations[machineutils.LastAppliedALTAnnotation] != "", "annotations of the Node"
 	})
 
-	config := &corev1.ConfigMap{}
 	list := &kubevirtv1.KubeVirtList{}
-	require.NoError(t, theSeed.Client.Get(t.Context(), client.ObjectKey{Namespace: shoot.Namespace, Name: "cloud-provider-config"}, config))
 	require.NoError(t, theSeed.Provider.List(t.Context(), list))
 	require.Len(t, list.Items, 1)
 
-	m.cloudConfig = config.Data["cloud-config"]
 	if developer := list.Items[0].Spec.Configuration.DeveloperConfiguration; developer != nil {
 		m.gates = developer.FeatureGates
 	}

@@ -49,8 +49,29 @@ var volumeAccountInProvider = map[string]string{
 	"list volumesnapshots.snapshot.storage.k8s.io":                         "ListSnapshots without an ID, which csi-snapshotter v8.6.0 does not call: pkg/service/controller.go",
 }
 
-// requireNeededPermissions compares the audit logs of the API servers with the Roles of the CSI driver and its
-// sidecars: no request was denied, and each permission was used.
+// cloudControllerInShoot are the permissions of cloud-controller-manager in the shoot that a run may not need. In the lab,
+// shoots share the cluster of their Nodes, so that the controller that removes Nodes does not run:
+// TestCloudControllerManager runs it. Paths are in k8s.io/cloud-provider v0.36.3.
+var cloudControllerInShoot = map[string]string{
+	"list nodes": lists, "list services": lists, "list endpointslices.discovery.k8s.io": lists, "patch events": repeats,
+	"list configmaps extension-apiserver-authentication": lists,
+	"get nodes":          "taints a Node that is shut down: node/helpers/taints.go",
+	"patch nodes":        "as above",
+	"delete nodes":       "removes a Node without a machine: controllers/nodelifecycle/node_lifecycle_controller.go",
+	"patch nodes/status": "changes addresses of a Node, which the lab's guests set: controllers/node/node_controller.go",
+	"create tokenreviews.authentication.k8s.io":           "authenticates Prometheus",
+	"create subjectaccessreviews.authorization.k8s.io":    "authorizes Prometheus",
+	"get configmaps extension-apiserver-authentication":   "reads it by a watch in newer versions: k8s.io/apiserver/pkg/server/options/authentication.go",
+	"watch configmaps extension-apiserver-authentication": "reads it at the start in older versions",
+}
+
+// cloudControllerInProvider is the same for its account in the provider cluster.
+var cloudControllerInProvider = map[string]string{
+	"get virtualmachines.kubevirt.io": "see cloudControllerInShoot, delete nodes",
+}
+
+// requireNeededPermissions compares the audit logs of the API servers with the Roles of cloud-controller-manager, the CSI
+// driver and its sidecars: no request was denied, and each permission was used.
 func requireNeededPermissions(t *testing.T, shoot *seed.Botanist) {
 	t.Helper()
 
@@ -60,10 +81,16 @@ func requireNeededPermissions(t *testing.T, shoot *seed.Botanist) {
 		requireNeeded(t, account, p, optional)
 	}
 
-	account := shoot.Namespace + "-csi-driver-controller"
-	p, err := theSeed.ProviderPermissions(t.Context(), shoot.ProviderNamespace, account)
+	p, err := theSeed.ShootPermissions(t.Context(), "cloud-controller-manager")
 	require.NoError(t, err)
-	requireNeeded(t, account+" in the provider cluster", p, volumeAccountInProvider)
+	requireNeeded(t, "cloud-controller-manager", p, cloudControllerInShoot)
+
+	for program, optional := range map[string]map[string]string{"csi-driver-controller": volumeAccountInProvider, "cloud-controller-manager": cloudControllerInProvider} {
+		account := shoot.Namespace + "-" + program
+		p, err := theSeed.ProviderPermissions(t.Context(), shoot.ProviderNamespace, account)
+		require.NoError(t, err)
+		requireNeeded(t, account+" in the provider cluster", p, optional)
+	}
 }
 
 func requireNeeded(t *testing.T, account string, p *seed.Permissions, optional map[string]string) {

@@ -116,7 +116,7 @@ func (s *Botanist) runPods(ctx context.Context) {
 
 	go func() { ended <- s.seed.runDeployment(ctx, s.Namespace) }()
 	go func() { ended <- s.seed.runControlPlane(ctx, s.Namespace) }()
-	go func() { ended <- s.seed.runLoadBalancers(ctx, s.Namespace) }()
+	go func() { ended <- s.seed.runLoadBalancers(ctx, s.Namespace, s.ProviderNamespace) }()
 	go func() { ended <- s.seed.runVolumes(ctx, s.Namespace, s.ProviderNamespace) }()
 
 	s.StopPods = sync.OnceValue(func() error {

@@ -70,8 +70,7 @@ func (s *Botanist) awaitControlPlane(c controlplane.Interface) func(context.Cont
 }
 
 // runControlPlane reports the Deployments of a shoot's control plane whose programs do not run as available until ctx
-// ends, as far as a kubelet could start their pods: the Secrets and ConfigMaps of their volumes exist. The module of
-// cloud-controller-manager is not served.
+// ends, as far as a kubelet could start their pods: the Secrets and ConfigMaps of their volumes exist.
 func (s *Seed) runControlPlane(ctx context.Context, namespace string) error {
 	const every = 500 * time.Millisecond
 
@@ -88,7 +87,7 @@ func (s *Seed) reportDeployments(ctx context.Context, namespace string) error {
 
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
-		if d.Name == v1beta1constants.DeploymentNameMachineControllerManager || slices.Contains(volumePods, d.Name) {
+		if d.Name == v1beta1constants.DeploymentNameMachineControllerManager || d.Name == cloudControllerManager || slices.Contains(volumePods, d.Name) {
 			continue // It runs.
 		}
 

@@ -13,7 +13,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
-// choosePorts chooses the ports of the container through which the pod reaches the provider cluster.
+// choosePorts chooses the ports of the containers that run commands of the extension.
 func (k *kubelet) choosePorts(ctx context.Context, deployment *appsv1.Deployment) error {
 	if k.ports != nil {
 		return nil
@@ -22,7 +22,7 @@ func (k *kubelet) choosePorts(ctx context.Context, deployment *appsv1.Deployment
 	ports := map[string]string{}
 
 	for _, container := range deployment.Spec.Template.Spec.Containers {
-		if container.Name != "kubevirt-provider-proxy" {
+		if container.Name != "kubevirt-provider-proxy" && container.Name != cloudControllerContainer {
 			continue
 		}
 

@@ -256,7 +256,12 @@ func (k *kubelet) programOf(container corev1.Container) (containerProgram, error
 	}
 
 	if len(container.Command) > 0 { // a command of the extension
-		return containerProgram{filepath.Join(k.seed.programs.folder, container.Command[0]), slices.Clone(container.Command[1:]), false}, nil
+		args := slices.Clone(container.Command[1:])
+		if container.Name == cloudControllerContainer {
+			args = append(args, cloudControllerArgs...)
+		}
+
+		return containerProgram{filepath.Join(k.seed.programs.folder, container.Command[0]), args, false}, nil
 	}
 
 	path, err := k.seed.programOfVolumes(container)

@@ -46,7 +46,7 @@ func (k *kubelet) writeVolumes(ctx context.Context, deployment *appsv1.Deploymen
 			return false, err
 		}
 
-		if err := k.writeFiles(volume.Name, files, deployment.Spec.Template.Spec.Containers); err != nil {
+		if err := k.writeFiles(volume, files, deployment.Spec.Template.Spec.Containers); err != nil {
 			return false, err
 		}
 	}
@@ -110,9 +110,10 @@ func (k *kubelet) filesOfSecrets(ctx context.Context, sources []corev1.VolumePro
 	return files, nil
 }
 
-// writeFiles writes the files of a volume. Paths in them are translated as those in arguments.
-func (k *kubelet) writeFiles(volume string, files map[string][]byte, containers []corev1.Container) error {
-	folder := filepath.Join(k.folder, volume)
+// writeFiles writes the files of a volume. Paths in them are translated as those in arguments; files of a ConfigMap may
+// refer to other volumes.
+func (k *kubelet) writeFiles(volume corev1.Volume, files map[string][]byte, containers []corev1.Container) error {
+	folder := filepath.Join(k.folder, volume.Name)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
@@ -120,8 +121,8 @@ func (k *kubelet) writeFiles(volume string, files map[string][]byte, containers 
 	for name, data := range files {
 		for _, container := range containers {
 			for _, mount := range container.VolumeMounts {
-				if mount.Name == volume {
-					data = bytes.ReplaceAll(data, []byte(mount.MountPath), []byte(folder))
+				if mount.Name == volume.Name || volume.ConfigMap != nil {
+					data = bytes.ReplaceAll(data, []byte(mount.MountPath), []byte(filepath.Join(k.folder, mount.Name)))
 				}
 			}
 		}

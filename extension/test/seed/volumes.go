@@ -40,7 +40,7 @@ func (s *Seed) runVolumes(ctx context.Context, namespace, providerNamespace stri
 			key:    client.ObjectKey{Namespace: namespace, Name: name},
 			folder: filepath.Join(s.Folder, "pods", namespace, name),
 			// They exit if they lose their Lease or the driver.
-			mayStart: s.mayUseVolumes,
+			mayStart: s.mayUseShoot,
 			mayExit:  true,
 		})
 	}
@@ -106,9 +106,9 @@ func (s *Seed) programOfVolumes(container corev1.Container) (string, error) {
 	return s.state.Sidecars[name], nil
 }
 
-// mayUseVolumes reports whether the accounts of a pod have their permissions in the shoot, and the kinds exist. In a
+// mayUseShoot reports whether the accounts of a pod have their permissions in the shoot, and the kinds exist. In a
 // seed, nodes pull the images meanwhile.
-func (s *Seed) mayUseVolumes(ctx context.Context, deployment *appsv1.Deployment) (bool, error) {
+func (s *Seed) mayUseShoot(ctx context.Context, deployment *appsv1.Deployment) (bool, error) {
 	for _, name := range []string{"extension-controlplane-shoot", "extension-controlplane-shoot-crds"} {
 		resource := &resourcesv1alpha1.ManagedResource{}
 		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: deployment.Namespace, Name: name}, resource); err != nil {
