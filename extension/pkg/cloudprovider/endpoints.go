@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package cloudprovider
 
 import (
@@ -59,16 +62,7 @@ func (b *loadBalancers) settleEndpoints(ctx context.Context, service, balancer *
 		return fmt.Errorf("list the pods of the machines: %w", explain(err))
 	}
 
-	if err := b.writeEndpoints(ctx, balancer, slicesOf(balancer, serving, launchers)); err != nil {
-		return explain(err)
-	}
-
-	b.mu.Lock()
-	defer b.mu.Unlock()
-
-	b.settled[balancer.Name] = serving
-
-	return nil
+	return explain(b.writeEndpoints(ctx, balancer, slicesOf(balancer, serving, launchers)))
 }
 
 // removeEndpoints removes the endpoints of the policy Local, after the load balancer has a selector. Only then

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package cloudprovider
 
 import (
@@ -7,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -17,11 +19,9 @@ import (
 )
 
 const (
-	// minPause and maxPause bound the time between two watches.
-	minPause, maxPause = time.Second, time.Minute
-	// forbiddenPause is the same if the account may not watch: Services are then refreshed only when they
-	// change.
-	forbiddenPause = 5 * time.Minute
+	// pause is the time between two watches, and failedPause after one that could not begin, for example because
+	// the account may not watch: Services are then refreshed only when they change.
+	pause, failedPause = time.Second, 30 * time.Second
 	// localInterval is how often the refresher looks for the first Service with the policy Local.
 	localInterval = 5 * time.Second
 	// maxLaunchers bounds the pods whose last state is known. Events of others always refresh Services.
@@ -32,56 +32,42 @@ const (
 // those that change. Nothing of them stays in memory: a watch without a resource version begins with all
 // objects, and is repeated when it ends, some minutes later.
 func follow[O client.Object](ctx context.Context, r *refresher, list client.ObjectList, selected labels.Set, changed func(object O, deleted bool)) {
-	for pause := minPause; ctx.Err() == nil; {
-		events, err := followOnce(ctx, r, list, selected, changed)
-
-		switch {
-		case events:
-			pause = minPause
-		case apierrors.IsForbidden(err):
-			pause = forbiddenPause
-		default:
-			pause = min(2*pause, maxPause)
-		}
-
-		if err != nil && ctx.Err() == nil {
-			klog.ErrorS(explain(err), "Failed to watch the provider cluster; trying again", "kind", fmt.Sprintf("%T", list), "in", pause)
+	for ctx.Err() == nil {
+		next := pause
+		if err := followOnce(ctx, r, list, selected, changed); err != nil && ctx.Err() == nil {
+			next = failedPause
+			klog.ErrorS(explain(err), "Failed to watch the provider cluster; trying again", "kind", fmt.Sprintf("%T", list))
 		}
 
 		select {
 		case <-ctx.Done():
-		case <-time.After(wait.Jitter(pause, 1)):
+		case <-time.After(wait.Jitter(next, 1)):
 		}
 	}
 }
 
-// followOnce is one watch. It reports whether it received an event.
+// followOnce is one watch.
 func followOnce[O client.Object](
 	ctx context.Context, r *refresher, list client.ObjectList, selected labels.Set, changed func(object O, deleted bool),
-) (received bool, _ error) {
+) error {
 	provider := r.balancers.provider
 
 	events, err := provider.Watch(ctx, list, client.InNamespace(provider.Namespace), client.MatchingLabels(selected))
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer events.Stop()
 
-	for {
-		select {
-		case <-ctx.Done():
-			return received, nil
-		case event, open := <-events.ResultChan():
-			object, ok := event.Object.(O)
-			if !open || !ok { // An error, which the next watch has, too, unless it passes.
-				return received, nil
-			}
-
-			received = true
-
-			changed(object, event.Type == watch.Deleted)
+	for event := range events.ResultChan() { // It ends with ctx.
+		object, ok := event.Object.(O)
+		if !ok {
+			return nil // An error, which the next watch has, too, unless it passes.
 		}
+
+		changed(object, event.Type == watch.Deleted)
 	}
+
+	return nil
 }
 
 // followLaunchers refreshes the Services with the policy Local when a machine begins to run on another provider

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	cloudprovider "k8s.io/cloud-provider"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -216,22 +217,24 @@ func requiredTopology(instance *kubevirtv1.VirtualMachineInstance, label string)
 		return ""
 	}
 
-	var values []string
+	values := sets.New[string]()
 
 	for _, term := range affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-		i := slices.IndexFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool {
-			return r.Key == label && r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1
-		})
-		if i < 0 {
-			return "" // The terms are alternatives.
+		value := "" // The terms are alternatives.
+
+		for _, r := range term.MatchExpressions {
+			if r.Key == label && r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1 {
+				value = r.Values[0]
+			}
 		}
 
-		values = append(values, term.MatchExpressions[i].Values[0])
+		values.Insert(value)
 	}
 
-	if values = slices.Compact(values); len(values) != 1 {
+	value, _ := values.PopAny()
+	if values.Len() > 0 {
 		return ""
 	}
 
-	return values[0]
+	return value
 }

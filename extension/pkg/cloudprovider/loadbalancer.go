@@ -8,13 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/keymutex"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,12 +35,6 @@ type loadBalancers struct {
 	// controller starts, and events, too.
 	endpoints func(*corev1.Service) (machines, error)
 	events    record.EventRecorder
-
-	mu sync.Mutex
-	// noted are the last Events about what Services ask for and do not get.
-	noted map[types.UID]string
-	// settled are the machines in the EndpointSlices of load balancers, by the names of the latter.
-	settled map[string]machines
 }
 
 // locks are the numbers of load balancers that are changed at a time, at most.
@@ -56,8 +49,6 @@ func newLoadBalancers(config *Config, clusterName string, provider *providerclus
 		locks:       keymutex.NewHashed(locks),
 		endpoints:   func(*corev1.Service) (machines, error) { return nil, nil },
 		events:      &record.FakeRecorder{},
-		noted:       map[types.UID]string{},
-		settled:     map[string]machines{},
 	}
 }
 
@@ -103,8 +94,6 @@ func (b *loadBalancers) EnsureLoadBalancerDeleted(ctx context.Context, _ string,
 	b.locks.LockKey(balancerName(service))
 	defer b.unlock(service)
 
-	b.forget(service)
-
 	balancer, err := b.get(ctx, service)
 	if err != nil || balancer == nil || b.checkOwner(balancer) != nil {
 		return err
@@ -134,7 +123,16 @@ func (b *loadBalancers) get(ctx context.Context, service *corev1.Service) (*core
 // ensure makes the load balancer of a Service what it wants, and returns its status. Without a difference, it
 // sends no write. The caller holds the lock.
 func (b *loadBalancers) ensure(ctx context.Context, service *corev1.Service) (*corev1.LoadBalancerStatus, error) {
-	balancer, err := b.writeLatest(ctx, service)
+	var balancer *corev1.Service
+
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		actual, err := b.get(ctx, service)
+		if err == nil {
+			balancer, err = b.write(ctx, service, actual)
+		}
+
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -148,23 +146,6 @@ func (b *loadBalancers) ensure(ctx context.Context, service *corev1.Service) (*c
 	}
 
 	return status(balancer), nil
-}
-
-// writeLatest reads a load balancer and writes it, again if another program changes it at the same time.
-func (b *loadBalancers) writeLatest(ctx context.Context, service *corev1.Service) (*corev1.Service, error) {
-	const attempts = 3
-
-	for attempt := 1; ; attempt++ {
-		balancer, err := b.get(ctx, service)
-		if err != nil {
-			return nil, err
-		}
-
-		balancer, err = b.write(ctx, service, balancer)
-		if attempt == attempts || !apierrors.IsConflict(err) {
-			return balancer, err
-		}
-	}
 }
 
 // write creates or updates a load balancer; actual is nil if it does not exist.
@@ -202,34 +183,14 @@ func explain(err error) error {
 	return providercluster.Explain(err)
 }
 
-// note reports once what a Service asks for and does not get.
+// note reports what a Service asks for and does not get.
 func (b *loadBalancers) note(service *corev1.Service) {
-	text := ""
-
 	if keys := b.refused(service); len(keys) > 0 {
-		text = fmt.Sprintf("The load balancer does not get the annotations %s; ask the operator to allow those that it needs (loadBalancer.allowedAnnotations)",
-			providercluster.Names(keys))
+		b.events.Eventf(service, corev1.EventTypeWarning, "NotInLoadBalancer",
+			"The load balancer does not get the annotations %s; ask the operator to allow those that it needs (loadBalancer.allowedAnnotations)", providercluster.Names(keys))
 	}
 
 	if len(service.Spec.ExternalIPs) > 0 {
-		text = strings.TrimSpace(text + " The load balancer does not get externalIPs; use the address in the status")
+		b.events.Event(service, corev1.EventTypeWarning, "NotInLoadBalancer", "The load balancer does not get externalIPs; use the address in the status")
 	}
-
-	b.mu.Lock()
-	repeated := b.noted[service.UID] == text
-	b.noted[service.UID] = text
-	b.mu.Unlock()
-
-	if text != "" && !repeated {
-		b.events.Event(service, corev1.EventTypeWarning, "NotInLoadBalancer", text)
-	}
-}
-
-// forget drops what is known about a Service.
-func (b *loadBalancers) forget(service *corev1.Service) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-
-	delete(b.noted, service.UID)
-	delete(b.settled, balancerName(service))
 }

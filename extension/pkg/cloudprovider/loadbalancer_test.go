@@ -199,7 +199,7 @@ func TestLoadBalancers_Deleting(t *testing.T) {
 	require.ErrorContains(t, err, "is being deleted")
 }
 
-// TestLoadBalancers_Note reports once what a load balancer does not get.
+// TestLoadBalancers_Note reports what a load balancer does not get.
 func TestLoadBalancers_Note(t *testing.T) {
 	t.Parallel()
 
@@ -211,10 +211,9 @@ func TestLoadBalancers_Note(t *testing.T) {
 	service.Spec.ExternalIPs = []string{"10.0.0.1"}
 
 	w.apply(service)
-	w.apply(service)
 	require.Equal(t, "Warning NotInLoadBalancer The load balancer does not get the annotations example.com/internal; ask the operator to allow those that it needs "+
-		"(loadBalancer.allowedAnnotations) The load balancer does not get externalIPs; use the address in the status", <-w.events.Events)
-	require.Empty(t, w.events.Events)
+		"(loadBalancer.allowedAnnotations)", <-w.events.Events)
+	require.Equal(t, "Warning NotInLoadBalancer The load balancer does not get externalIPs; use the address in the status", <-w.events.Events)
 
 	w.apply(web())
 	require.Empty(t, w.events.Events)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
@@ -86,8 +86,12 @@ func newRefresher(balancers *loadBalancers, shoot kubernetes.Interface, factory 
 	// Both fail only for informers that have started.
 	_ = endpoints.Informer().SetTransform(trimEndpoints)
 	_, _ = endpoints.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    r.endpointsChanged,
-		UpdateFunc: func(_, updated any) { r.endpointsChanged(updated) },
+		AddFunc: r.endpointsChanged,
+		UpdateFunc: func(old, updated any) {
+			if !equality.Semantic.DeepEqual(endpointsOf(old), endpointsOf(updated)) {
+				r.endpointsChanged(updated)
+			}
+		},
 		DeleteFunc: r.endpointsChanged,
 	})
 
@@ -215,8 +219,7 @@ func (r *refresher) enqueue(service *corev1.Service) {
 	r.queue.AddAfter(service.Namespace+"/"+service.Name, settle)
 }
 
-// endpointsChanged refreshes a Service with the policy Local whose endpoints are on other machines than those of
-// its load balancer.
+// endpointsChanged refreshes the Service of endpoints if it has the policy Local.
 func (r *refresher) endpointsChanged(object any) {
 	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj
@@ -228,11 +231,7 @@ func (r *refresher) endpointsChanged(object any) {
 	}
 
 	service, err := r.services.Services(slice.Namespace).Get(slice.Labels[discoveryv1.LabelServiceName])
-	if err != nil || !isBalanced(service) || !isLocal(service) {
-		return
-	}
-
-	if serving, err := r.machinesOf(service); err != nil || !r.balancers.isSettled(service, serving) {
+	if err == nil && isBalanced(service) && isLocal(service) {
 		r.enqueue(service)
 	}
 }
@@ -307,24 +306,21 @@ func trimEndpoints(object any) (any, error) {
 		return object, nil
 	}
 
-	slice.ManagedFields = nil
-	slice.Annotations = nil
-	slice.Ports = nil
-
-	for i := range slice.Endpoints {
-		e := &slice.Endpoints[i]
-		*e = discoveryv1.Endpoint{Conditions: e.Conditions, NodeName: e.NodeName}
+	trimmed := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+		Namespace: slice.Namespace, Name: slice.Name, ResourceVersion: slice.ResourceVersion, Labels: slice.Labels,
+	}}
+	for _, e := range slice.Endpoints {
+		trimmed.Endpoints = append(trimmed.Endpoints, discoveryv1.Endpoint{Conditions: e.Conditions, NodeName: e.NodeName})
 	}
 
-	return slice, nil
+	return trimmed, nil
 }
 
-// isSettled reports whether these are the machines in the EndpointSlices of a Service's load balancer.
-func (b *loadBalancers) isSettled(service *corev1.Service, serving machines) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// endpointsOf returns the endpoints of an EndpointSlice.
+func endpointsOf(object any) []discoveryv1.Endpoint {
+	if slice, ok := object.(*discoveryv1.EndpointSlice); ok {
+		return slice.Endpoints
+	}
 
-	settled, found := b.settled[balancerName(service)]
-
-	return found && maps.Equal(settled, serving)
+	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	cloudprovider "k8s.io/cloud-provider"
+	servicehelper "k8s.io/cloud-provider/service/helpers"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/cloudprovider/annotations"
@@ -212,27 +212,16 @@ func ports(service, actual *corev1.Service) ([]corev1.ServicePort, error) {
 // sourceRanges returns the addresses that may use a load balancer: those of the field, or of the annotation
 // from before the field. nil allows all.
 func sourceRanges(service *corev1.Service) ([]string, error) {
-	if len(service.Spec.LoadBalancerSourceRanges) > 0 {
-		return slices.Clone(service.Spec.LoadBalancerSourceRanges), nil
+	if len(service.Spec.LoadBalancerSourceRanges) > 0 || service.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey] == "" {
+		return service.Spec.LoadBalancerSourceRanges, nil
 	}
 
-	text := strings.TrimSpace(service.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey])
-	if text == "" {
-		return nil, nil
+	ranges, err := servicehelper.GetLoadBalancerSourceRanges(service)
+	if err != nil {
+		return nil, fmt.Errorf("%w; use spec.loadBalancerSourceRanges", err)
 	}
 
-	var ranges []string
-
-	for part := range strings.SplitSeq(text, ",") {
-		part = strings.TrimSpace(part)
-		if _, err := netip.ParsePrefix(part); err != nil {
-			return nil, fmt.Errorf("the annotation %s must be a list of CIDRs, separated by commas; use spec.loadBalancerSourceRanges", corev1.AnnotationLoadBalancerSourceRangesKey)
-		}
-
-		ranges = append(ranges, part)
-	}
-
-	return ranges, nil
+	return slices.Sorted(slices.Values(ranges.StringSlice())), nil
 }
 
 // status returns the status of a Service, from that of its load balancer. The number of addresses is bounded,
@@ -243,4 +232,19 @@ func status(balancer *corev1.Service) *corev1.LoadBalancerStatus {
 	ingress := balancer.Status.LoadBalancer.Ingress
 
 	return &corev1.LoadBalancerStatus{Ingress: slices.Clone(ingress[:min(len(ingress), most)])}
+}
+
+// checkOwner returns an error unless a load balancer belongs to this cluster. Those of KubeVirt's own
+// cloud-controller-manager may lack infraLabels; they get them with the next change.
+func (b *loadBalancers) checkOwner(balancer *corev1.Service) error {
+	foreign := balancer.Labels[labelCluster] != b.clusterName
+	for key, value := range b.infraLabels {
+		foreign = foreign || balancer.Labels[key] != "" && balancer.Labels[key] != value
+	}
+
+	if foreign {
+		return fmt.Errorf("the Service %s of the provider cluster belongs to another cluster, according to its labels; delete it if that cluster does not exist any more", balancer.Name)
+	}
+
+	return nil
 }

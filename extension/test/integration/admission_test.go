@@ -26,10 +26,14 @@ func cloudProfileMistakes() []mistake {
 	const images, types, classes = "spec.providerConfig.machineImages", "spec.providerConfig.machineTypes", "spec.providerConfig.volumeClasses"
 
 	return []mistake{
-		{"unknown field", "    volumeClasses:", "    storageClasses:", "spec.providerConfig.storageClasses", "the fields are apiVersion, kind, machineImages, machineTypes, sharedNetworks, volumeClasses"},
+		{"unknown field", "    volumeClasses:", "    storageClasses:", "spec.providerConfig.storageClasses", "the fields are apiVersion, kind, loadBalancer, machineImages, machineTypes, sharedNetworks, volumeClasses"},
 		{
 			"shared network without a name", "    volumeClasses:", "    sharedNetworks: [{}]\n    volumeClasses:",
 			"spec.providerConfig.sharedNetworks[0]", "set the namespace, the name, or both",
+		},
+		{
+			"all annotations of load balancers", "    volumeClasses:", "    loadBalancer: {allowedAnnotations: ['*']}\n    volumeClasses:",
+			"spec.providerConfig.loadBalancer.allowedAnnotations[0]", "must be the key of an annotation, or a prefix",
 		},
 		{"kind", "kind: CloudProfileConfig", "kind: ProfileConfig", "spec.providerConfig.kind", "CloudProfileConfig"},
 		{"version without a source", `          - version: "20.4.20210401"
@@ -98,6 +102,10 @@ func shootMistakes() []mistake {
 		},
 		{"allowed network", "      networks:\n", "      isolation: {enabled: true, allowedCIDRs: [10.1.0.0]}\n      networks:\n", infrastructure + ".isolation.allowedCIDRs[0]", "must be a CIDR, such as 10.1.0.0/16"},
 		{"unknown field of the control plane", "cloudControllerManager:", "cloudController:", "spec.provider.controlPlaneConfig.cloudController", "the fields are apiVersion, cloudControllerManager, kind, loadBalancer"},
+		{
+			"annotation of load balancers", "      cloudControllerManager:\n", "      loadBalancer: {allowedAnnotations: [metallb.io/address-pool]}\n      cloudControllerManager:\n",
+			"spec.provider.controlPlaneConfig.loadBalancer.allowedAnnotations[0]", "use one of its providerConfig.loadBalancer.allowedAnnotations, or ask the operator to add it",
+		},
 		{"unknown field of a worker", "overcommitGuestOverhead: true", "overcommit: true", worker + ".providerConfig.overcommit", "look up its name in the API reference"},
 		{"memory of the guest", `guest: "1Gi"`, `guest: "16Gi"`, worker + ".providerConfig.memory.guest", "must not exceed 8Gi, the maximum of machine type standard-1"},
 		{"memory without a unit", `guest: "1Gi"`, `guest: "1"`, worker + ".providerConfig.memory.guest", "write the unit"},

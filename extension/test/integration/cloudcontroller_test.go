@@ -27,7 +27,7 @@ import (
 
 // TestCloudControllerManager runs cloud-controller-manager without Gardener, for the Nodes and Services of the seed's API
 // server. The parts run one after the other: each program serves all of them.
-func TestCloudControllerManager(t *testing.T) { //nolint:tparallel // see above
+func TestCloudControllerManager(t *testing.T) {
 	t.Parallel()
 
 	for _, part := range []struct {

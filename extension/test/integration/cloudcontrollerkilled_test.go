@@ -24,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/test/seed"
@@ -44,10 +45,11 @@ type killing struct {
 func newKilling(t *testing.T) (*killing, *httptest.Server) {
 	t.Helper()
 
-	host, transport, err := theSeed.ProviderTransport()
+	config := theSeed.ProviderConfig()
+	transport, err := rest.TransportFor(config)
 	require.NoError(t, err)
 
-	to, err := url.Parse(host)
+	to, err := url.Parse(config.Host)
 	require.NoError(t, err)
 
 	k := &killing{seen: map[string]int{}}

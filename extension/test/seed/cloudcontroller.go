@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/pem"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -73,9 +72,5 @@ func (s *Seed) StartCloudController(ctx context.Context, c CloudController) (*pr
 	})
 }
 
-// ProviderTransport returns the URL of the provider cluster's API server, and a transport with all permissions for it.
-func (s *Seed) ProviderTransport() (string, http.RoundTripper, error) {
-	transport, err := rest.TransportFor(s.providerConfig)
-
-	return s.providerConfig.Host, transport, err
-}
+// ProviderConfig returns the configuration of a client with all permissions for the provider cluster.
+func (s *Seed) ProviderConfig() *rest.Config { return rest.CopyConfig(s.providerConfig) }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -96,6 +97,10 @@ func (k *kubelet) filesOfSecrets(ctx context.Context, sources []corev1.VolumePro
 		secret := &corev1.Secret{}
 		if err := k.seed.watched.Get(ctx, client.ObjectKey{Namespace: k.key.Namespace, Name: source.Secret.Name}, secret); err != nil {
 			return nil, client.IgnoreNotFound(err)
+		}
+
+		if len(source.Secret.Items) == 0 { // All keys.
+			maps.Copy(files, secret.Data)
 		}
 
 		for _, item := range source.Secret.Items {
