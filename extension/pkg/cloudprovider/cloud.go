@@ -8,7 +8,6 @@ package cloudprovider
 
 import (
 	"fmt"
-	"sync"
 
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -32,7 +31,6 @@ type Cloud struct {
 
 	stop  <-chan struct{}
 	shoot kubernetes.Interface
-	once  sync.Once
 }
 
 // New returns the Cloud of a cluster, whose name is that of --cluster-name. It connects to these servers only.
@@ -83,7 +81,7 @@ func (c *Cloud) SetInformers(factory informers.SharedInformerFactory) {
 		return
 	}
 
-	c.once.Do(func() { newRefresher(c.balancers, c.shoot, factory).start(c.stop) })
+	newRefresher(c.balancers, c.shoot, factory).start(c.stop)
 }
 
 // LoadBalancer implements cloudprovider.Interface.

@@ -110,20 +110,18 @@ func (b *loadBalancers) writeEndpoints(ctx context.Context, balancer *corev1.Ser
 		delete(byName, slice.Name)
 	}
 
-	mirrored := false
-
 	for _, slice := range byName {
-		mirrored = mirrored || slice.Labels[discoveryv1.LabelManagedBy] != endpointsManager
+		if slice.Labels[discoveryv1.LabelManagedBy] != endpointsManager {
+			// First, since slices are mirrored from it again.
+			endpoints := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: balancer.Namespace, Name: balancer.Name}} //nolint:staticcheck // The controllers of provider clusters still write them.
+			if err := b.provider.Delete(ctx, endpoints); client.IgnoreNotFound(err) != nil {
+				return err
+			}
+		}
 
 		if err := b.provider.Delete(ctx, slice); client.IgnoreNotFound(err) != nil {
 			return err
 		}
-	}
-
-	if mirrored {
-		endpoints := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: balancer.Namespace, Name: balancer.Name}} //nolint:staticcheck // The controllers of provider clusters still write them.
-
-		return client.IgnoreNotFound(b.provider.Delete(ctx, endpoints))
 	}
 
 	return nil

@@ -6,12 +6,10 @@ package cloudprovider
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/klog/v2"
@@ -23,9 +21,7 @@ const (
 	// the account may not watch: Services are then refreshed only when they change.
 	pause, failedPause = time.Second, 30 * time.Second
 	// localInterval is how often the refresher looks for the first Service with the policy Local.
-	localInterval = 5 * time.Second
-	// maxLaunchers bounds the pods whose last state is known. Events of others always refresh Services.
-	maxLaunchers = 5000
+	localInterval = time.Second
 )
 
 // follow passes the objects of a kind in the namespace of the provider cluster on, at first all of them, and then
@@ -70,8 +66,8 @@ func followOnce[O client.Object](
 	return nil
 }
 
-// followLaunchers refreshes the Services with the policy Local when a machine begins to run on another provider
-// node, or with another address. Without such a Service, it sends no request.
+// followLaunchers refreshes the Services with the policy Local when the pod of a machine changes: it begins to run, on
+// another provider node, or with another address. Without such a Service, it sends no request.
 func (r *refresher) followLaunchers(ctx context.Context) {
 	if err := wait.PollUntilContextCancel(ctx, localInterval, true, func(context.Context) (bool, error) {
 		return len(r.local()) > 0, nil
@@ -79,23 +75,9 @@ func (r *refresher) followLaunchers(ctx context.Context) {
 		return
 	}
 
-	known := map[types.UID]launcher{}
-
-	follow(ctx, r, &corev1.PodList{}, r.balancers.machineLabels(), func(pod *corev1.Pod, deleted bool) {
-		current := launcherOf(pod)
-		last, found := known[pod.UID]
-
-		switch {
-		case deleted:
-			delete(known, pod.UID)
-		case found || len(known) < maxLaunchers:
-			known[pod.UID] = current
-		}
-
-		if deleted || !found || !slices.Equal(last.ips, current.ips) || last.host != current.host {
-			for _, service := range r.local() {
-				r.enqueue(service)
-			}
+	follow(ctx, r, &corev1.PodList{}, r.balancers.machineLabels(), func(*corev1.Pod, bool) {
+		for _, service := range r.local() {
+			r.enqueue(service)
 		}
 	})
 }

@@ -83,7 +83,8 @@ func newRefresher(balancers *loadBalancers, shoot kubernetes.Interface, factory 
 	balancers.endpoints = r.machinesOf
 	balancers.events = r.broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: userAgent})
 
-	// Both fail only for informers that have started.
+	// They fail only for informers that have started.
+	_, _ = services.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: r.serviceChanged})
 	_ = endpoints.Informer().SetTransform(trimEndpoints)
 	_, _ = endpoints.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: r.endpointsChanged,
@@ -217,6 +218,17 @@ func (r *refresher) balancerChanged(balancer *corev1.Service, deleted bool) {
 
 func (r *refresher) enqueue(service *corev1.Service) {
 	r.queue.AddAfter(service.Namespace+"/"+service.Name, settle)
+}
+
+// serviceChanged refreshes a Service after a change that the service controller ignores.
+func (r *refresher) serviceChanged(old, updated any) {
+	before, _ := old.(*corev1.Service)
+	service, _ := updated.(*corev1.Service)
+
+	if before != nil && service != nil && isBalanced(service) &&
+		(!ptr.Equal(before.Spec.IPFamilyPolicy, service.Spec.IPFamilyPolicy) || !ptr.Equal(before.Spec.AllocateLoadBalancerNodePorts, service.Spec.AllocateLoadBalancerNodePorts)) {
+		r.enqueue(service)
+	}
 }
 
 // endpointsChanged refreshes the Service of endpoints if it has the policy Local.

@@ -89,6 +89,22 @@ func TestRefresher_Repairs(t *testing.T) {
 	}, patience, interval)
 }
 
+// TestRefresher_Service applies changes that the service controller ignores.
+func TestRefresher_Service(t *testing.T) {
+	t.Parallel()
+
+	w := newWorld(t, nil)
+	w.apply(web())
+	r, shoot := w.running(web())
+	require.True(t, r.awaitSync())
+
+	changed := web()
+	changed.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyPreferDualStack)
+	_, err := shoot.CoreV1().Services("default").Update(t.Context(), changed, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return *w.balancer().Spec.IPFamilyPolicy == corev1.IPFamilyPolicyPreferDualStack }, patience, interval)
+}
+
 // TestRefresher_Local follows the endpoints of a Service and the pods of the machines.
 func TestRefresher_Local(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,6 +41,9 @@ type killing struct {
 	program *process.Process
 	seen    map[string]int
 }
+
+// generated matches the generated end of a name, of the provider cluster's own EndpointSlices.
+var generated = regexp.MustCompile(`-[a-z0-9]{5}$`)
 
 // newKilling starts the server.
 func newKilling(t *testing.T) (*killing, *httptest.Server) {
@@ -77,7 +81,7 @@ func (k *killing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	k.mu.Lock()
-	request := r.Method + " " + r.URL.Path
+	request := r.Method + " " + generated.ReplaceAllString(r.URL.Path, "/X")
 	k.seen[request]++
 	times := k.seen[request]
 	program := k.program

@@ -68,6 +68,7 @@ var cloudControllerInShoot = map[string]string{
 // cloudControllerInProvider is the same for its account in the provider cluster.
 var cloudControllerInProvider = map[string]string{
 	"get virtualmachines.kubevirt.io": "see cloudControllerInShoot, delete nodes",
+	"watch pods":                      "begins a second after the first Service with the policy Local, which may be shorter",
 }
 
 // requireNeededPermissions compares the audit logs of the API servers with the Roles of cloud-controller-manager, the CSI
