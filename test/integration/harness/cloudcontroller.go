@@ -4,12 +4,38 @@
 package harness
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/compile"
 )
+
+// RunCloudController builds the extension's cloud-controller-manager, and runs it for the shoot until the test ends.
+func (s *Shoot) RunCloudController(t *testing.T) {
+	t.Helper()
+
+	root, err := compile.Root()
+	require.NoError(t, err)
+
+	binary := filepath.Join(t.TempDir(), "kubevirt-cloud-controller-manager")
+	require.NoError(t, compile.Build(t.Context(), os.Stderr, compile.Program{
+		Name:     "cloud-controller-manager",
+		Root:     root,
+		Module:   "extension",
+		Packages: "./cmd/kubevirt-cloud-controller-manager",
+		Output:   binary,
+	}))
+
+	started, err := lab.StartCloudController(t.Context(), s.Shoot, binary)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, started.Stop(context.WithoutCancel(t.Context()))) })
+}
 
 // RequireBehindLoadBalancers requires that EnsureLoadBalancer's selector selects the pods of
 // exactly these machines. It selects by role and by the cluster's name (--cluster-name), for which

@@ -6,6 +6,8 @@ package environment
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
@@ -56,6 +58,40 @@ func (l *Lab) StartDriver(ctx context.Context, s *Shoot, binary, listen string, 
 		"serve", "--listen=" + listen, "--metrics-address=" + metrics, "--v=3", creationTimeout, orphanPeriod,
 	}, l.SidecarArgs...)
 	return l.startHealthy(ctx, process.Spec{Name: s.Name + "-driver", Path: binary, Args: append(args, extraArgs...)}, metrics)
+}
+
+// StartCloudController runs a kubevirt-cloud-controller-manager binary for a shoot, with all permissions. Shoots share the
+// cluster of their Nodes: the controller that removes Nodes without a machine does not run.
+func (l *Lab) StartCloudController(ctx context.Context, s *Shoot, binary string) (*process.Process, error) {
+	provider, err := l.Provider.Kubeconfig(l.Provider.Config().BearerToken, s.ProviderNamespace)
+	if err != nil {
+		return nil, fmt.Errorf("start the cloud controller of shoot %s: %w", s.Name, err)
+	}
+	target, err := l.Control.Kubeconfig(l.Control.Config().BearerToken, "")
+	if err != nil {
+		return nil, fmt.Errorf("start the cloud controller of shoot %s: %w", s.Name, err)
+	}
+	ports, err := process.FreePorts(ctx, 1)
+	if err != nil {
+		return nil, fmt.Errorf("start the cloud controller of shoot %s: %w", s.Name, err)
+	}
+	file := func(name string) string { return filepath.Join(l.shootDir(s), "cloud-controller-"+name) }
+	for name, content := range map[string][]byte{
+		"provider": provider, "target": target, "config": []byte("kubeconfig: " + file("provider") + "\n"),
+	} {
+		if err := os.WriteFile(file(name), content, 0o600); err != nil {
+			return nil, fmt.Errorf("start the cloud controller of shoot %s: %w", s.Name, err)
+		}
+	}
+	return l.group.Start(process.Spec{
+		Name: s.Name + "-cloud-controller-manager",
+		Path: binary,
+		Args: []string{
+			"--cloud-config=" + file("config"), "--cluster-name=" + s.Namespace, "--kubeconfig=" + file("target"),
+			"--leader-elect=false", "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[0]),
+			"--allow-internal-provider-servers=true", "--controllers=*,-cloud-node-lifecycle-controller", "--v=2",
+		},
+	})
 }
 
 func sharedArgs(s *Shoot, kubeconfig string) []string {
