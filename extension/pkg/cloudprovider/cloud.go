@@ -52,10 +52,6 @@ func New(config *Config, clusterName string, servers transport.Servers) (*Cloud,
 		return nil, fmt.Errorf("connect to the provider cluster: %w", err)
 	}
 
-	return newCloud(config, clusterName, provider), nil
-}
-
-func newCloud(config *Config, clusterName string, provider *providercluster.Program) *Cloud {
 	c := &Cloud{}
 
 	if config.InstancesV2.Enabled {
@@ -66,7 +62,7 @@ func newCloud(config *Config, clusterName string, provider *providercluster.Prog
 		c.balancers = newLoadBalancers(config, clusterName, provider)
 	}
 
-	return c
+	return c, nil
 }
 
 // Initialize implements cloudprovider.Interface.

@@ -43,13 +43,21 @@ type launcher struct {
 }
 
 // settleEndpoints makes the endpoints of a load balancer what its Service wants. The provider cluster selects
-// those of the policy Cluster.
+// those of the policy Cluster. When the policy changes to it, those of this program are removed, and only then
+// the annotation, so that another process goes on after the end of this one.
 func (b *loadBalancers) settleEndpoints(ctx context.Context, service, balancer *corev1.Service) error {
-	switch {
-	case b.config.Selectorless || balancer.Annotations[annotationEndpoints] == "":
+	if b.config.Selectorless || balancer.Annotations[annotationEndpoints] == "" {
 		return nil
-	case !isLocal(service):
-		return b.removeEndpoints(ctx, balancer)
+	}
+
+	if !isLocal(service) {
+		if err := b.writeEndpoints(ctx, balancer, nil); err != nil {
+			return explain(err)
+		}
+
+		delete(balancer.Annotations, annotationEndpoints)
+
+		return explain(b.provider.Update(ctx, balancer))
 	}
 
 	serving, err := b.endpoints(service)
@@ -65,32 +73,8 @@ func (b *loadBalancers) settleEndpoints(ctx context.Context, service, balancer *
 	return explain(b.writeEndpoints(ctx, balancer, slicesOf(balancer, serving, launchers)))
 }
 
-// removeEndpoints removes the endpoints of the policy Local, after the load balancer has a selector. Only then
-// it removes the annotation, so that another process goes on after the end of this one.
-func (b *loadBalancers) removeEndpoints(ctx context.Context, balancer *corev1.Service) error {
-	existing, err := b.existingEndpoints(ctx, balancer)
-	if err != nil {
-		return explain(err)
-	}
-
-	for _, slice := range existing {
-		if slice.Labels[discoveryv1.LabelManagedBy] != endpointsManager {
-			continue
-		}
-
-		if err := b.provider.Delete(ctx, &slice); client.IgnoreNotFound(err) != nil {
-			return explain(err)
-		}
-	}
-
-	delete(balancer.Annotations, annotationEndpoints)
-
-	return explain(b.provider.Update(ctx, balancer))
-}
-
-// writeEndpoints makes the EndpointSlices of a load balancer the desired ones. Those of the provider
-// cluster's controllers, from when it had a selector, would remain: they are deleted, with the Endpoints from
-// which they are mirrored.
+// writeEndpoints makes the EndpointSlices of a load balancer the desired ones. Without a selector, those of the
+// provider cluster's controllers from before would remain: they are deleted, too.
 func (b *loadBalancers) writeEndpoints(ctx context.Context, balancer *corev1.Service, desired []*discoveryv1.EndpointSlice) error {
 	existing, err := b.existingEndpoints(ctx, balancer)
 	if err != nil {
@@ -99,7 +83,9 @@ func (b *loadBalancers) writeEndpoints(ctx context.Context, balancer *corev1.Ser
 
 	byName := map[string]*discoveryv1.EndpointSlice{}
 	for i := range existing {
-		byName[existing[i].Name] = &existing[i]
+		if existing[i].Labels[discoveryv1.LabelManagedBy] == endpointsManager || len(balancer.Spec.Selector) == 0 {
+			byName[existing[i].Name] = &existing[i]
+		}
 	}
 
 	for _, slice := range desired {
@@ -111,20 +97,25 @@ func (b *loadBalancers) writeEndpoints(ctx context.Context, balancer *corev1.Ser
 	}
 
 	for _, slice := range byName {
-		if slice.Labels[discoveryv1.LabelManagedBy] != endpointsManager {
-			// First, since slices are mirrored from it again.
-			endpoints := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: balancer.Namespace, Name: balancer.Name}} //nolint:staticcheck // The controllers of provider clusters still write them.
-			if err := b.provider.Delete(ctx, endpoints); client.IgnoreNotFound(err) != nil {
-				return err
-			}
-		}
-
-		if err := b.provider.Delete(ctx, slice); client.IgnoreNotFound(err) != nil {
+		if err := b.deleteSlice(ctx, balancer, slice); err != nil {
 			return err
 		}
 	}
 
 	return nil
+}
+
+// deleteSlice deletes an EndpointSlice; if it is one of the provider cluster's controllers, the Endpoints first,
+// from which it would be mirrored again.
+func (b *loadBalancers) deleteSlice(ctx context.Context, balancer *corev1.Service, slice *discoveryv1.EndpointSlice) error {
+	if slice.Labels[discoveryv1.LabelManagedBy] != endpointsManager {
+		endpoints := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: balancer.Namespace, Name: balancer.Name}} //nolint:staticcheck // The controllers of provider clusters still write them.
+		if err := b.provider.Delete(ctx, endpoints); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+
+	return client.IgnoreNotFound(b.provider.Delete(ctx, slice))
 }
 
 // writeSlice creates or updates an EndpointSlice; existing is nil if it does not exist.
@@ -172,21 +163,17 @@ func launcherOf(pod *corev1.Pod) launcher {
 	}
 
 	l := launcher{machine: owner.Name, name: pod.Name, uid: pod.UID, host: pod.Spec.NodeName}
-	if pod.DeletionTimestamp != nil || !isReady(pod) {
-		return l
-	}
+	ready := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 
-	for _, ip := range pod.Status.PodIPs {
-		l.ips = append(l.ips, ip.IP)
+	if ready && pod.DeletionTimestamp == nil {
+		for _, ip := range pod.Status.PodIPs {
+			l.ips = append(l.ips, ip.IP)
+		}
 	}
 
 	return l
-}
-
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // slicesOf returns the EndpointSlices of a load balancer, one for each of its IP families.

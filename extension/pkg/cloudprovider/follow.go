@@ -17,53 +17,37 @@ import (
 )
 
 const (
-	// pause is the time between two watches, and failedPause after one that could not begin, for example because
-	// the account may not watch: Services are then refreshed only when they change.
-	pause, failedPause = time.Second, 30 * time.Second
+	// pause is the least time between two watches.
+	pause = 5 * time.Second
 	// localInterval is how often the refresher looks for the first Service with the policy Local.
 	localInterval = time.Second
 )
 
 // follow passes the objects of a kind in the namespace of the provider cluster on, at first all of them, and then
 // those that change. Nothing of them stays in memory: a watch without a resource version begins with all
-// objects, and is repeated when it ends, some minutes later.
+// objects, and is repeated when it ends, some minutes later. If the account may not watch, Services are refreshed
+// only when they change.
 func follow[O client.Object](ctx context.Context, r *refresher, list client.ObjectList, selected labels.Set, changed func(object O, deleted bool)) {
-	for ctx.Err() == nil {
-		next := pause
-		if err := followOnce(ctx, r, list, selected, changed); err != nil && ctx.Err() == nil {
-			next = failedPause
-			klog.ErrorS(explain(err), "Failed to watch the provider cluster; trying again", "kind", fmt.Sprintf("%T", list))
-		}
-
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait.Jitter(next, 1)):
-		}
-	}
-}
-
-// followOnce is one watch.
-func followOnce[O client.Object](
-	ctx context.Context, r *refresher, list client.ObjectList, selected labels.Set, changed func(object O, deleted bool),
-) error {
 	provider := r.balancers.provider
 
-	events, err := provider.Watch(ctx, list, client.InNamespace(provider.Namespace), client.MatchingLabels(selected))
-	if err != nil {
-		return err
-	}
-	defer events.Stop()
+	wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
+		events, err := provider.Watch(ctx, list, client.InNamespace(provider.Namespace), client.MatchingLabels(selected))
+		if err != nil {
+			klog.ErrorS(explain(err), "Failed to watch the provider cluster; trying again", "kind", fmt.Sprintf("%T", list))
 
-	for event := range events.ResultChan() { // It ends with ctx.
-		object, ok := event.Object.(O)
-		if !ok {
-			return nil // An error, which the next watch has, too, unless it passes.
+			return
 		}
+		defer events.Stop()
 
-		changed(object, event.Type == watch.Deleted)
-	}
+		for event := range events.ResultChan() { // It ends with ctx.
+			object, ok := event.Object.(O)
+			if !ok {
+				return // An error, which the next watch has, too, unless it passes.
+			}
 
-	return nil
+			changed(object, event.Type == watch.Deleted)
+		}
+	}, pause, 1, true)
 }
 
 // followLaunchers refreshes the Services with the policy Local when the pod of a machine changes: it begins to run, on

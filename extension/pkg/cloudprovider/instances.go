@@ -64,16 +64,13 @@ func (i *instances) InstanceShutdown(ctx context.Context, node *corev1.Node) (bo
 	}
 
 	instance := &kubevirtv1.VirtualMachineInstance{}
-	if err := i.get(ctx, name, instance); err != nil {
-		gone := errors.Is(err, cloudprovider.InstanceNotFound)
-		if gone {
-			err = nil
-		}
 
-		return gone, err
+	err = i.get(ctx, name, instance)
+	if errors.Is(err, cloudprovider.InstanceNotFound) {
+		return true, nil
 	}
 
-	return instance.IsFinal(), nil
+	return err == nil && instance.IsFinal(), err
 }
 
 // InstanceMetadata implements cloudprovider.InstancesV2.

@@ -14,7 +14,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
@@ -85,14 +84,9 @@ func newRefresher(balancers *loadBalancers, shoot kubernetes.Interface, factory 
 
 	// They fail only for informers that have started.
 	_, _ = services.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: r.serviceChanged})
-	_ = endpoints.Informer().SetTransform(trimEndpoints)
 	_, _ = endpoints.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: r.endpointsChanged,
-		UpdateFunc: func(old, updated any) {
-			if !equality.Semantic.DeepEqual(endpointsOf(old), endpointsOf(updated)) {
-				r.endpointsChanged(updated)
-			}
-		},
+		AddFunc:    r.endpointsChanged,
+		UpdateFunc: func(_, updated any) { r.endpointsChanged(updated) },
 		DeleteFunc: r.endpointsChanged,
 	})
 
@@ -309,30 +303,4 @@ func (r *refresher) machine(nodeName string) string {
 	}
 
 	return nodeName
-}
-
-// trimEndpoints drops what the refresher does not read of EndpointSlices: those of all Services are in memory.
-func trimEndpoints(object any) (any, error) {
-	slice, ok := object.(*discoveryv1.EndpointSlice)
-	if !ok {
-		return object, nil
-	}
-
-	trimmed := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
-		Namespace: slice.Namespace, Name: slice.Name, ResourceVersion: slice.ResourceVersion, Labels: slice.Labels,
-	}}
-	for _, e := range slice.Endpoints {
-		trimmed.Endpoints = append(trimmed.Endpoints, discoveryv1.Endpoint{Conditions: e.Conditions, NodeName: e.NodeName})
-	}
-
-	return trimmed, nil
-}
-
-// endpointsOf returns the endpoints of an EndpointSlice.
-func endpointsOf(object any) []discoveryv1.Endpoint {
-	if slice, ok := object.(*discoveryv1.EndpointSlice); ok {
-		return slice.Endpoints
-	}
-
-	return nil
 }

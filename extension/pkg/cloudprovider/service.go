@@ -78,7 +78,12 @@ func (b *loadBalancers) newBalancer(service *corev1.Service) *corev1.Service {
 func (b *loadBalancers) desired(service, actual *corev1.Service) (*corev1.Service, error) {
 	desired := actual.DeepCopy()
 
-	desired.Labels = b.labels(service, actual)
+	desired.Labels = map[string]string{}
+	maps.Copy(desired.Labels, actual.Labels)
+	maps.Copy(desired.Labels, b.infraLabels)
+	desired.Labels[labelCluster] = b.clusterName
+	desired.Labels[labelServiceName] = service.Name
+	desired.Labels[labelServiceNamespace] = service.Namespace
 	desired.Annotations = b.annotations(service, actual)
 
 	spec := &desired.Spec
@@ -108,17 +113,6 @@ func (b *loadBalancers) desired(service, actual *corev1.Service) (*corev1.Servic
 	spec.Ports, err = ports(service, actual)
 
 	return desired, err
-}
-
-func (b *loadBalancers) labels(service, actual *corev1.Service) map[string]string {
-	labels := map[string]string{}
-	maps.Copy(labels, actual.Labels)
-	maps.Copy(labels, b.infraLabels)
-	labels[labelCluster] = b.clusterName
-	labels[labelServiceName] = service.Name
-	labels[labelServiceNamespace] = service.Namespace
-
-	return labels
 }
 
 // annotations returns those that the provider cluster has set, and the allowed ones of the Service. What was
