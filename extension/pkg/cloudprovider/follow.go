@@ -61,7 +61,7 @@ func (r *refresher) followLaunchers(ctx context.Context) {
 
 	follow(ctx, r, &corev1.PodList{}, r.balancers.machineLabels(), func(*corev1.Pod, bool) {
 		for _, service := range r.local() {
-			r.enqueue(service)
+			r.enqueue(service, settle)
 		}
 	})
 }

@@ -24,6 +24,7 @@ import (
 	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	servicehelper "k8s.io/cloud-provider/service/helpers"
 	"k8s.io/klog/v2"
@@ -39,6 +40,9 @@ const (
 	minRetry, maxRetry = 2 * time.Second, 5 * time.Minute
 	// syncTimeout bounds the time that a call waits for the informers.
 	syncTimeout = 5 * time.Second
+	// repairQPS and repairBurst limit the changes of load balancers that lead to a prompt refresh; others wait for
+	// repairPause: another program may take each change back.
+	repairQPS, repairBurst, repairPause = 1, 50, 10 * time.Second
 	// refreshWorkers is the number of Services that are refreshed at a time.
 	refreshWorkers = 4
 )
@@ -50,6 +54,7 @@ type refresher struct {
 	balancers *loadBalancers
 	shoot     kubernetes.Interface
 	queue     workqueue.TypedRateLimitingInterface[string]
+	repairs   flowcontrol.PassiveRateLimiter
 
 	services  corelisters.ServiceLister
 	nodes     corelisters.NodeLister
@@ -72,6 +77,7 @@ func newRefresher(balancers *loadBalancers, shoot kubernetes.Interface, factory 
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](minRetry, maxRetry),
 			workqueue.TypedRateLimitingQueueConfig[string]{Name: "load-balancer-refresh"}),
+		repairs:     flowcontrol.NewTokenBucketPassiveRateLimiter(repairQPS, repairBurst),
 		services:    services.Lister(),
 		nodes:       nodes.Lister(),
 		endpoints:   endpoints.Lister(),
@@ -205,13 +211,17 @@ func (r *refresher) balancerChanged(balancer *corev1.Service, deleted bool) {
 	desired, err := r.balancers.desired(service, balancer)
 	same := err == nil && equality.Semantic.DeepEqual(desired, balancer) && equality.Semantic.DeepEqual(status(balancer).Ingress, service.Status.LoadBalancer.Ingress)
 
-	if deleted || !same {
-		r.enqueue(service)
+	switch {
+	case !deleted && same:
+	case r.repairs.TryAccept():
+		r.enqueue(service, settle)
+	default:
+		r.enqueue(service, repairPause)
 	}
 }
 
-func (r *refresher) enqueue(service *corev1.Service) {
-	r.queue.AddAfter(service.Namespace+"/"+service.Name, settle)
+func (r *refresher) enqueue(service *corev1.Service, after time.Duration) {
+	r.queue.AddAfter(service.Namespace+"/"+service.Name, after)
 }
 
 // serviceChanged refreshes a Service after a change that the service controller ignores.
@@ -221,7 +231,7 @@ func (r *refresher) serviceChanged(old, updated any) {
 
 	if before != nil && service != nil && isBalanced(service) &&
 		(!ptr.Equal(before.Spec.IPFamilyPolicy, service.Spec.IPFamilyPolicy) || !ptr.Equal(before.Spec.AllocateLoadBalancerNodePorts, service.Spec.AllocateLoadBalancerNodePorts)) {
-		r.enqueue(service)
+		r.enqueue(service, settle)
 	}
 }
 
@@ -238,7 +248,7 @@ func (r *refresher) endpointsChanged(object any) {
 
 	service, err := r.services.Services(slice.Namespace).Get(slice.Labels[discoveryv1.LabelServiceName])
 	if err == nil && isBalanced(service) && isLocal(service) {
-		r.enqueue(service)
+		r.enqueue(service, settle)
 	}
 }
 

@@ -89,6 +89,24 @@ func TestRefresher_Repairs(t *testing.T) {
 	}, patience, interval)
 }
 
+// TestRefresher_Contest does not contest each change of another program with one of its own.
+func TestRefresher_Contest(t *testing.T) {
+	t.Parallel()
+
+	w := newWorld(t, nil)
+	contested := w.apply(web())
+	contested.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"}
+
+	r, _ := w.running(web())
+	require.True(t, r.awaitSync())
+
+	for range repairBurst + 1 {
+		r.balancerChanged(contested, false)
+	}
+
+	require.False(t, r.repairs.TryAccept())
+}
+
 // TestRefresher_Service applies changes that the service controller ignores.
 func TestRefresher_Service(t *testing.T) {
 	t.Parallel()

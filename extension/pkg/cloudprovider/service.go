@@ -34,6 +34,9 @@ const (
 	// annotationCopied has the keys of the annotations that a load balancer has from its Service, separated
 	// by commas: other programs of the provider cluster set annotations, too.
 	annotationCopied = annotations.Reserved + "copied-annotations"
+	// annotationAddress is the address that a load balancer has from its Service: implementations of load balancers,
+	// such as kube-vip, set spec.loadBalancerIP, too.
+	annotationAddress = annotations.Reserved + "load-balancer-ip"
 	// annotationEndpoints is set on a load balancer while it may have EndpointSlices of this program.
 	annotationEndpoints = annotations.Reserved + "endpoints"
 )
@@ -92,7 +95,11 @@ func (b *loadBalancers) desired(service, actual *corev1.Service) (*corev1.Servic
 	spec.SessionAffinity = service.Spec.SessionAffinity
 	spec.SessionAffinityConfig = service.Spec.SessionAffinityConfig.DeepCopy()
 	spec.AllocateLoadBalancerNodePorts = service.Spec.AllocateLoadBalancerNodePorts
-	spec.LoadBalancerIP = service.Spec.LoadBalancerIP
+
+	if copied := actual.Annotations[annotationAddress]; service.Spec.LoadBalancerIP != "" || copied != "" && copied == spec.LoadBalancerIP {
+		spec.LoadBalancerIP = service.Spec.LoadBalancerIP
+	}
+
 	// They would attract the traffic of any address of the provider cluster.
 	spec.ExternalIPs = nil
 
@@ -134,7 +141,12 @@ func (b *loadBalancers) annotations(service, actual *corev1.Service) map[string]
 		}
 	}
 
+	delete(all, annotationAddress)
 	delete(all, annotationCopied)
+
+	if service.Spec.LoadBalancerIP != "" {
+		all[annotationAddress] = service.Spec.LoadBalancerIP
+	}
 
 	if len(copied) > 0 {
 		slices.Sort(copied)

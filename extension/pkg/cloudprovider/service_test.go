@@ -72,7 +72,10 @@ func TestDesired_Fields(t *testing.T) {
 		},
 		"address": {
 			func(s *corev1.Service) { s.Spec.LoadBalancerIP = "192.0.2.7" },
-			func(b *corev1.Service) { b.Spec.LoadBalancerIP = "192.0.2.7" },
+			func(b *corev1.Service) {
+				b.Spec.LoadBalancerIP = "192.0.2.7"
+				b.Annotations[annotationAddress] = "192.0.2.7"
+			},
 		},
 		"without node ports of the load balancer": {
 			func(s *corev1.Service) { s.Spec.AllocateLoadBalancerNodePorts = ptr.To(false) },
@@ -201,6 +204,25 @@ func TestDesired_Invalid(t *testing.T) {
 	service.Annotations = map[string]string{corev1.AnnotationLoadBalancerSourceRangesKey: "192.0.2.0/24,x"}
 	_, err = b.desired(service, b.newBalancer(service))
 	require.ErrorContains(t, err, "use spec.loadBalancerSourceRanges")
+}
+
+// TestDesired_AddressOfOthers keeps the address that an implementation of load balancers has set.
+func TestDesired_AddressOfOthers(t *testing.T) {
+	t.Parallel()
+
+	b := newWorld(t, nil).loadBalancers
+	actual := upstreams()
+	actual.Spec.LoadBalancerIP = "192.0.2.8"
+
+	desired, err := b.desired(web(), actual)
+	require.NoError(t, err)
+	require.Equal(t, "192.0.2.8", desired.Spec.LoadBalancerIP)
+
+	actual.Annotations[annotationAddress] = "192.0.2.7" // of the Service, before
+
+	desired, err = b.desired(web(), actual)
+	require.NoError(t, err)
+	require.Equal(t, "192.0.2.8", desired.Spec.LoadBalancerIP)
 }
 
 // TestStatus bounds the addresses that the provider cluster chooses.
