@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command kubevirt-cloud-controller-manager runs Kubernetes' cloud controllers for a cluster whose Nodes are
 // virtual machines of a provider cluster with KubeVirt. It runs in the control plane of a shoot, or anywhere
 // else.

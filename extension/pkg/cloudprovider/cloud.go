@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cloudprovider connects Kubernetes' cloud controllers to a provider cluster with KubeVirt: Nodes
 // are virtual machines, and Services of type LoadBalancer are Services of the provider cluster. Command
 // kubevirt-cloud-controller-manager calls it. It must not know Gardener.
