@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"k8s.io/cloud-provider/names"
 	"k8s.io/cloud-provider/options"
 	cliflag "k8s.io/component-base/cli/flag"
+	manager "k8s.io/controller-manager/app"
+	"k8s.io/controller-manager/controller"
 	"k8s.io/klog/v2"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/cloudprovider"
@@ -52,10 +55,18 @@ cluster for each of the cluster. --cloud-config is a file with the kubeconfig an
 	return command, nil
 }
 
-// controllers are those of Kubernetes for Nodes and Services. The network plug-in makes routes.
+// upstreamEndpoints is a controller of KubeVirt's own program, which --controllers may name.
+const upstreamEndpoints = "kubevirt_eps_controller"
+
+// controllers are those that --controllers can name, as in KubeVirt's own program: those of Kubernetes, of which the one
+// for routes starts nothing, since the network plug-in makes them, and one that this program does not need.
 func controllers() map[string]app.ControllerInitFuncConstructor {
 	all := maps.Clone(app.DefaultInitFuncConstructors)
-	delete(all, names.NodeRouteController)
+	all[upstreamEndpoints] = app.ControllerInitFuncConstructor{
+		Constructor: func(app.ControllerInitContext, *config.CompletedConfig, provider.Interface) app.InitFunc {
+			return func(context.Context, manager.ControllerContext) (controller.Interface, bool, error) { return nil, false, nil }
+		},
+	}
 
 	return all
 }
@@ -72,6 +83,11 @@ func newCloud(c *config.CompletedConfig, servers kubevirt.ServerOptions) (*cloud
 	cloud, err := cloudprovider.ReadConfig(raw)
 	if err != nil {
 		return nil, err
+	}
+
+	// Without the service controller, nothing may provide load balancers.
+	if !manager.IsControllerEnabled(names.ServiceLBController, app.ControllersDisabledByDefault, c.ComponentConfig.Generic.Controllers) {
+		cloud.LoadBalancer.Enabled = false
 	}
 
 	return cloudprovider.New(cloud, shared.ClusterName, servers.Servers())

@@ -11,7 +11,9 @@ package cloudprovider
 
 import (
 	"fmt"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	cloudprovider "k8s.io/cloud-provider"
@@ -38,6 +40,10 @@ type Cloud struct {
 
 // New returns the Cloud of a cluster, whose name is that of --cluster-name. It connects to these servers only.
 func New(config *Config, clusterName string, servers transport.Servers) (*Cloud, error) {
+	if reasons := validation.IsValidLabelValue(clusterName); clusterName == "" || len(reasons) > 0 {
+		return nil, fmt.Errorf("--cluster-name is %q; set it to the value of the label %s of the machines %s", clusterName, labelCluster, strings.Join(reasons, ", "))
+	}
+
 	source := connection.NewSource(connection.Beside(config.Kubeconfig), servers)
 
 	namespace := config.Namespace
@@ -50,7 +56,13 @@ func New(config *Config, clusterName string, servers transport.Servers) (*Cloud,
 		namespace = to.Namespace
 	}
 
-	provider, err := providercluster.NewProgram(userAgent, namespace, source)
+	// Each has requests of its own: Nodes do not wait for many load balancers.
+	forNodes, err := providercluster.NewProgram(userAgent, namespace, source)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the provider cluster: %w", err)
+	}
+
+	forServices, err := providercluster.NewProgram(userAgent, namespace, source)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the provider cluster: %w", err)
 	}
@@ -58,11 +70,11 @@ func New(config *Config, clusterName string, servers transport.Servers) (*Cloud,
 	c := &Cloud{}
 
 	if config.InstancesV2.Enabled {
-		c.instances = &instances{provider: provider, clusterName: clusterName, topology: config.InstancesV2.ZoneAndRegionEnabled}
+		c.instances = newInstances(config, clusterName, forNodes)
 	}
 
 	if config.LoadBalancer.Enabled {
-		c.balancers = newLoadBalancers(config, clusterName, provider)
+		c.balancers = newLoadBalancers(config, clusterName, forServices)
 	}
 
 	return c, nil

@@ -6,6 +6,8 @@ package cloudprovider
 import (
 	"fmt"
 
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
@@ -74,6 +76,14 @@ func ReadConfig(raw []byte) (*Config, error) {
 
 	errs := providerspec.DecodeStrict(text, root, config)
 	errs = append(errs, annotations.Validate(config.LoadBalancer.AllowedAnnotations, root.Child("loadBalancer", "allowedAnnotations"))...)
+
+	errs = append(errs, metav1validation.ValidateLabels(config.InfraLabels, root.Child("infraLabels"))...)
+
+	if class := config.LoadBalancer.Class; class != "" {
+		for _, reason := range validation.IsQualifiedName(class) {
+			errs = append(errs, field.Invalid(root.Child("loadBalancer", "class"), class, "must be a class of load balancers, such as metallb.io/metallb: "+reason))
+		}
+	}
 
 	if config.Kubeconfig == "" && config.Namespace == "" {
 		errs = append(errs, field.Required(root.Child("namespace"), "set the namespace of the machines, or a kubeconfig with a namespace"))

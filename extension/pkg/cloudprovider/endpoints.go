@@ -7,9 +7,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -26,9 +26,13 @@ import (
 // endpointsManager is the value of discoveryv1.LabelManagedBy of the EndpointSlices of this program.
 const endpointsManager = "kubevirt-cloud-controller-manager"
 
-// maxEndpoints is the maximum number of endpoints in an EndpointSlice (k8s.io/kubernetes,
-// pkg/apis/discovery/validation).
-const maxEndpoints = 1000
+const (
+	// maxEndpoints is the number of endpoints in an EndpointSlice. The response to a write, with the longest names that
+	// there are, stays within what the connection accepts; so does that of Kubernetes' own controller.
+	maxEndpoints = 100
+	// maxAddresses is the number of addresses of a pod: one of each IP family.
+	maxAddresses = 2
+)
 
 // machines are those with endpoints of a Service. The value is set for those with a ready endpoint: others
 // serve existing connections, and new ones if no endpoint of the machine is ready.
@@ -42,73 +46,99 @@ type launcher struct {
 	ips                 []string
 }
 
-// settleEndpoints makes the endpoints of a load balancer what its Service wants. The provider cluster selects
-// those of the policy Cluster. When the policy changes to it, those of this program are removed, and only then
-// the annotation, so that another process goes on after the end of this one.
-func (b *loadBalancers) settleEndpoints(ctx context.Context, service, balancer *corev1.Service) error {
-	if b.config.Selectorless || balancer.Annotations[annotationEndpoints] == "" {
-		return nil
-	}
+// handover is the time between attempts to remove the endpoints of this program, after the policy has changed to
+// Cluster, or those of the provider cluster's controllers, which may write some that they had begun with.
+const handover = 2 * time.Second
 
-	if !isLocal(service) {
-		if err := b.writeEndpoints(ctx, balancer, nil); err != nil {
-			return explain(err)
-		}
+// hasEndpoints reports whether this program provides the endpoints of a Service's load balancer: the provider cluster
+// selects those of the policy Cluster.
+func (b *loadBalancers) hasEndpoints(service *corev1.Service) bool {
+	return isLocal(service) && !b.config.Selectorless
+}
 
-		delete(balancer.Annotations, annotationEndpoints)
-
-		return explain(b.provider.Update(ctx, balancer))
-	}
-
-	serving, err := b.endpoints(service)
+// writeEndpoints creates and updates the EndpointSlices that a load balancer needs, and returns the others.
+func (b *loadBalancers) writeEndpoints(ctx context.Context, service, balancer *corev1.Service) (surplus []discoveryv1.EndpointSlice, _ error) {
+	serving, err := b.serving(service)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	launchers, err := b.launchers(ctx)
 	if err != nil {
-		return fmt.Errorf("list the pods of the machines: %w", explain(err))
+		return nil, fmt.Errorf("read the pods of the machines: %w", explain(err))
 	}
 
-	return explain(b.writeEndpoints(ctx, balancer, slicesOf(balancer, serving, launchers)))
-}
-
-// writeEndpoints makes the EndpointSlices of a load balancer the desired ones. Without a selector, those of the
-// provider cluster's controllers from before would remain: they are deleted, too.
-func (b *loadBalancers) writeEndpoints(ctx context.Context, balancer *corev1.Service, desired []*discoveryv1.EndpointSlice) error {
 	existing, err := b.existingEndpoints(ctx, balancer)
 	if err != nil {
-		return err
+		return nil, explain(err)
 	}
 
 	byName := map[string]*discoveryv1.EndpointSlice{}
 	for i := range existing {
-		if existing[i].Labels[discoveryv1.LabelManagedBy] == endpointsManager || len(balancer.Spec.Selector) == 0 {
-			byName[existing[i].Name] = &existing[i]
-		}
+		byName[existing[i].Name] = &existing[i]
 	}
 
-	for _, slice := range desired {
+	for _, slice := range slicesOf(balancer, serving, launchers) {
 		if err := b.writeSlice(ctx, slice, byName[slice.Name]); err != nil {
-			return err
+			return nil, explain(err)
 		}
 
 		delete(byName, slice.Name)
 	}
 
-	for _, slice := range byName {
-		if err := b.deleteSlice(ctx, balancer, slice); err != nil {
-			return err
+	return slices.DeleteFunc(existing, func(s discoveryv1.EndpointSlice) bool { return byName[s.Name] == nil }), nil
+}
+
+// removeEndpoints deletes the EndpointSlices of this program after the policy has changed to Cluster, as soon as the
+// provider cluster's controllers have ready endpoints, and only then the annotation, so that another process goes on
+// after the end of this one.
+func (b *loadBalancers) removeEndpoints(ctx context.Context, service, balancer *corev1.Service) error {
+	if b.config.Selectorless || balancer.Annotations[annotationEndpoints] == "" {
+		return nil
+	}
+
+	existing, err := b.existingEndpoints(ctx, balancer)
+	if err != nil {
+		return explain(err)
+	}
+
+	ready := map[discoveryv1.AddressType]bool{}
+
+	for _, slice := range existing {
+		if !isOwn(&slice) {
+			ready[slice.AddressType] = ready[slice.AddressType] || slices.ContainsFunc(slice.Endpoints, isReady)
 		}
 	}
 
-	return nil
+	for _, slice := range existing {
+		switch {
+		case !isOwn(&slice):
+		case !ready[slice.AddressType] && len(slice.Endpoints) > 0:
+			b.again(service, handover)
+
+			return nil
+		default:
+			if err := b.deleteSlice(ctx, balancer, &slice); err != nil {
+				return explain(err)
+			}
+		}
+	}
+
+	delete(balancer.Annotations, annotationEndpoints)
+
+	return explain(b.provider.Update(ctx, balancer))
 }
+
+func isOwn(slice *discoveryv1.EndpointSlice) bool {
+	return slice.Labels[discoveryv1.LabelManagedBy] == endpointsManager
+}
+
+func isReady(endpoint discoveryv1.Endpoint) bool { return ptr.Deref(endpoint.Conditions.Ready, true) }
 
 // deleteSlice deletes an EndpointSlice; if it is one of the provider cluster's controllers, the Endpoints first,
 // from which it would be mirrored again.
 func (b *loadBalancers) deleteSlice(ctx context.Context, balancer *corev1.Service, slice *discoveryv1.EndpointSlice) error {
-	if slice.Labels[discoveryv1.LabelManagedBy] != endpointsManager {
+	if !isOwn(slice) {
 		endpoints := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: balancer.Namespace, Name: balancer.Name}} //nolint:staticcheck // The controllers of provider clusters still write them.
 		if err := b.provider.Delete(ctx, endpoints); client.IgnoreNotFound(err) != nil {
 			return err
@@ -147,13 +177,6 @@ func (b *loadBalancers) existingEndpoints(ctx context.Context, balancer *corev1.
 		client.InNamespace(balancer.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: balancer.Name})
 }
 
-// launchers returns the pods of the cluster's machines that are ready, as a selector of a Service would.
-func (b *loadBalancers) launchers(ctx context.Context) ([]launcher, error) {
-	return providercluster.Collect(ctx, &b.provider.Cluster, &corev1.PodList{},
-		func(pod *corev1.Pod) (launcher, bool) { l := launcherOf(pod); return l, len(l.ips) > 0 },
-		client.InNamespace(b.provider.Namespace), client.MatchingLabels(b.machineLabels()))
-}
-
 // launcherOf returns what is of use of a launcher pod; no addresses unless the machine runs in it. During a
 // live migration, the target pod is not ready.
 func launcherOf(pod *corev1.Pod) launcher {
@@ -168,7 +191,7 @@ func launcherOf(pod *corev1.Pod) launcher {
 	})
 
 	if ready && pod.DeletionTimestamp == nil {
-		for _, ip := range pod.Status.PodIPs {
+		for _, ip := range pod.Status.PodIPs[:min(len(pod.Status.PodIPs), maxAddresses)] {
 			l.ips = append(l.ips, ip.IP)
 		}
 	}
@@ -176,40 +199,54 @@ func launcherOf(pod *corev1.Pod) launcher {
 	return l
 }
 
-// slicesOf returns the EndpointSlices of a load balancer, one for each of its IP families.
+// slicesOf returns the EndpointSlices of a load balancer: at least one for each of its IP families, so that the
+// provider cluster knows that it has no endpoints.
 func slicesOf(balancer *corev1.Service, serving machines, launchers []launcher) []*discoveryv1.EndpointSlice {
 	var all []*discoveryv1.EndpointSlice
 
 	for _, family := range balancer.Spec.IPFamilies {
-		slice := &discoveryv1.EndpointSlice{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: balancer.Namespace,
-				Name:      balancer.Name + "-" + strings.ToLower(string(family)),
-				Labels:    sliceLabels(balancer),
-				OwnerReferences: []metav1.OwnerReference{{
-					APIVersion: "v1",
-					Kind:       "Service",
-					Name:       balancer.Name,
-					UID:        balancer.UID,
-					Controller: ptr.To(true),
-				}},
-			},
-			AddressType: discoveryv1.AddressType(family),
-			Ports:       slicePorts(balancer),
-		}
+		var endpoints []discoveryv1.Endpoint
 
 		for _, l := range launchers {
 			ready, serves := serving[l.machine]
-			if address := addressOf(l, family); serves && address != "" && len(slice.Endpoints) < maxEndpoints {
-				slice.Endpoints = append(slice.Endpoints, endpointOf(balancer.Namespace, l, address, ready))
+			if address := addressOf(l, family); serves && address != "" {
+				endpoints = append(endpoints, endpointOf(balancer.Namespace, l, address, ready))
 			}
 		}
 
-		slices.SortFunc(slice.Endpoints, func(a, b discoveryv1.Endpoint) int { return strings.Compare(a.Addresses[0], b.Addresses[0]) })
-		all = append(all, slice)
+		slices.SortFunc(endpoints, func(a, b discoveryv1.Endpoint) int { return strings.Compare(a.Addresses[0], b.Addresses[0]) })
+
+		name := balancer.Name + "-" + strings.ToLower(string(family))
+		first := endpoints[:min(len(endpoints), maxEndpoints)]
+		all = append(all, sliceOf(balancer, family, name, first))
+
+		for i := maxEndpoints; i < len(endpoints); i += maxEndpoints {
+			next := endpoints[i:min(i+maxEndpoints, len(endpoints))]
+			all = append(all, sliceOf(balancer, family, fmt.Sprintf("%s-%d", name, i/maxEndpoints), next))
+		}
 	}
 
 	return all
+}
+
+func sliceOf(balancer *corev1.Service, family corev1.IPFamily, name string, endpoints []discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
+	return &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: balancer.Namespace,
+			Name:      name,
+			Labels:    sliceLabels(balancer),
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "v1",
+				Kind:       "Service",
+				Name:       balancer.Name,
+				UID:        balancer.UID,
+				Controller: ptr.To(true),
+			}},
+		},
+		AddressType: discoveryv1.AddressType(family),
+		Ports:       slicePorts(balancer),
+		Endpoints:   endpoints,
+	}
 }
 
 func sliceLabels(balancer *corev1.Service) map[string]string {
@@ -237,7 +274,7 @@ func slicePorts(balancer *corev1.Service) []discoveryv1.EndpointPort {
 // addressOf returns the address of a pod in a family; empty if it has none.
 func addressOf(l launcher, family corev1.IPFamily) string {
 	for _, ip := range l.ips {
-		if address, err := netip.ParseAddr(ip); err == nil && address.Is6() == (family == corev1.IPv6Protocol) {
+		if familyOf(ip) == family {
 			return ip
 		}
 	}

@@ -4,6 +4,11 @@
 package cloudprovider
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,13 +16,14 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestSettleEndpoints_Local sends traffic only to the machines with endpoints, at the addresses that the provider
+// TestWriteEndpoints_Local sends traffic only to the machines with endpoints, at the addresses that the provider
 // cluster gave their pods, and follows changes without needless writes.
-func TestSettleEndpoints_Local(t *testing.T) {
+func TestWriteEndpoints_Local(t *testing.T) {
 	t.Parallel()
 
 	notReady := pod("m4", "10.1.0.4")
@@ -28,7 +34,7 @@ func TestSettleEndpoints_Local(t *testing.T) {
 
 	w := newWorld(t, nil, pod("m1", "10.1.0.1", "fd00::1"), pod("m2", "10.1.0.2"), pod("m3", "10.1.0.3"), notReady, other)
 	serving := machines{"m1": true, "m3": false, "m4": true}
-	w.endpoints = func(*corev1.Service) (machines, error) { return serving, nil }
+	w.serving = func(*corev1.Service) (machines, error) { return serving, nil }
 
 	balancer := w.apply(local())
 	require.Equal(t, []string{
@@ -69,8 +75,8 @@ func TestSettleEndpoints_Local(t *testing.T) {
 	require.Empty(t, w.slices()[name+"-ipv4"].Endpoints)
 }
 
-// TestSettleEndpoints_Families has a slice for each IP family of the load balancer.
-func TestSettleEndpoints_Families(t *testing.T) {
+// TestWriteEndpoints_Families has a slice for each IP family of the load balancer.
+func TestWriteEndpoints_Families(t *testing.T) {
 	t.Parallel()
 
 	dual := upstreams()
@@ -78,7 +84,7 @@ func TestSettleEndpoints_Families(t *testing.T) {
 	dual.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack)
 
 	w := newWorld(t, nil, dual, pod("m1", "10.1.0.1", "fd00::1"), pod("m2", "10.1.0.2"))
-	w.endpoints = func(*corev1.Service) (machines, error) { return machines{"m1": true, "m2": true}, nil }
+	w.serving = func(*corev1.Service) (machines, error) { return machines{"m1": true, "m2": true}, nil }
 	w.apply(local())
 
 	all := w.slices()
@@ -87,24 +93,15 @@ func TestSettleEndpoints_Families(t *testing.T) {
 	require.Equal(t, "fd00::1", all[name+"-ipv6"].Endpoints[0].Addresses[0])
 }
 
-// TestSettleEndpoints_Switch changes the policy of a load balancer in both directions. What the controllers of the
+// TestWriteEndpoints_Switch changes the policy of a load balancer in both directions. What the controllers of the
 // provider cluster leave behind is deleted.
-func TestSettleEndpoints_Switch(t *testing.T) {
+func TestWriteEndpoints_Switch(t *testing.T) {
 	t.Parallel()
 
-	slice := func(sliceName, manager string) *discoveryv1.EndpointSlice {
-		return &discoveryv1.EndpointSlice{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: namespace, Name: sliceName,
-				Labels: map[string]string{discoveryv1.LabelServiceName: name, discoveryv1.LabelManagedBy: manager},
-			},
-			AddressType: discoveryv1.AddressTypeIPv4,
-		}
-	}
 	endpoints := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}} //nolint:staticcheck // of older controllers
 
-	w := newWorld(t, nil, upstreams(), pod("m1", "10.1.0.1"), endpoints, slice(name+"-x", "endpointslice-controller.k8s.io"), slice(name+"-y", "endpointslicemirroring-controller.k8s.io"))
-	w.endpoints = func(*corev1.Service) (machines, error) { return machines{"m1": true}, nil }
+	w := newWorld(t, nil, upstreams(), pod("m1", "10.1.0.1"), endpoints, theirs(name+"-x", "endpointslice-controller.k8s.io"), theirs(name+"-y", "endpointslicemirroring-controller.k8s.io"))
+	w.serving = func(*corev1.Service) (machines, error) { return machines{"m1": true}, nil }
 
 	w.apply(local())
 
@@ -113,17 +110,99 @@ func TestSettleEndpoints_Switch(t *testing.T) {
 	require.Len(t, all[name+"-ipv4"].Endpoints, 1)
 	require.True(t, apierrors.IsNotFound(w.client.Get(t.Context(), client.ObjectKeyFromObject(endpoints), endpoints)))
 
-	require.NoError(t, w.client.Create(t.Context(), slice(name+"-z", "endpointslice-controller.k8s.io"))) // It has a selector again.
-
+	// The provider cluster's controller has not selected endpoints yet: those of this program remain.
 	balancer := w.apply(web())
 	require.NotEmpty(t, balancer.Spec.Selector)
+	require.Contains(t, balancer.Annotations, annotationEndpoints)
+	require.Len(t, w.slices()[name+"-ipv4"].Endpoints, 1)
+
+	for _, endpoints := range [][]string{nil, {"10.1.0.1"}} {
+		written := theirs(name+"-z", "endpointslice-controller.k8s.io", endpoints...)
+		require.NoError(t, client.IgnoreNotFound(w.client.Delete(t.Context(), written)))
+		require.NoError(t, w.client.Create(t.Context(), written))
+
+		w.repeated = 0
+		balancer = w.apply(web())
+
+		if len(endpoints) == 0 {
+			require.Contains(t, w.slices(), name+"-ipv4", "none is ready yet")
+		}
+	}
+
 	require.NotContains(t, balancer.Annotations, annotationEndpoints)
-	require.Len(t, w.slices(), 1)
-	require.Contains(t, w.slices(), name+"-z")
+	require.Equal(t, []string{name + "-z"}, slices.Collect(maps.Keys(w.slices())))
 
 	w.sent()
 	w.apply(web())
 	require.Equal(t, []string{"get v1.Service"}, w.sent()[:1])
+}
+
+// TestApply_KeepsSelector does not take the endpoints from a load balancer that it cannot give others, but applies all
+// other changes.
+func TestApply_KeepsSelector(t *testing.T) {
+	t.Parallel()
+
+	for _, forbidden := range []string{"list v1.PodList", "list v1.EndpointSliceList", "create v1.EndpointSlice"} {
+		w := newWorld(t, nil, upstreams())
+		w.fails = func(request string) error {
+			if request == forbidden {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "", errors.New("no"))
+			}
+
+			return nil
+		}
+
+		restricted := local()
+		restricted.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"}
+
+		_, err := w.EnsureLoadBalancer(t.Context(), "", restricted, nil)
+		require.True(t, apierrors.IsForbidden(err), err)
+
+		balancer := w.balancer()
+		require.Equal(t, upstreams().Spec.Selector, balancer.Spec.Selector, forbidden)
+		require.Equal(t, corev1.ServiceExternalTrafficPolicyCluster, balancer.Spec.ExternalTrafficPolicy, forbidden)
+		require.Equal(t, restricted.Spec.LoadBalancerSourceRanges, balancer.Spec.LoadBalancerSourceRanges, forbidden)
+
+		w.fails = func(string) error { return nil }
+		require.Empty(t, w.apply(restricted).Spec.Selector, forbidden)
+	}
+}
+
+// TestSlicesOf_Many splits endpoints, and removes those that are too many later.
+func TestSlicesOf_Many(t *testing.T) {
+	t.Parallel()
+
+	w := newWorld(t, nil)
+
+	const most = 2*maxEndpoints + 1
+
+	serving := machines{}
+	pods := make([]launcher, 0, most)
+
+	for i := range most {
+		machine := fmt.Sprint("m", i)
+		serving[machine] = true
+		pods = append(pods, launcher{machine: machine, ips: []string{fmt.Sprintf("10.1.%d.%d", i/250, i%250)}})
+	}
+
+	w.serving = func(*corev1.Service) (machines, error) { return serving, nil }
+	w.loadBalancers.launchers = func(context.Context) ([]launcher, error) { return pods, nil }
+
+	for _, tc := range []struct{ endpoints, slices int }{{most, 3}, {most - 1, 2}, {1, 1}, {0, 1}} {
+		pods = pods[:tc.endpoints]
+
+		w.apply(local())
+
+		found := 0
+		for _, slice := range w.slices() {
+			require.LessOrEqual(t, len(slice.Endpoints), maxEndpoints)
+
+			found += len(slice.Endpoints)
+		}
+
+		require.Equal(t, tc.endpoints, found)
+		require.Len(t, w.slices(), tc.slices)
+	}
 }
 
 // TestLauncherOf ignores pods in which no machine runs.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +44,12 @@ type world struct {
 
 	t      *testing.T
 	client client.WithWatch
+	// backdoor sends requests that are neither recorded nor failed.
+	backdoor client.WithWatch
 	events *record.FakeRecorder
+
+	// repeated is the time after which the steps were to be repeated.
+	repeated time.Duration
 
 	mu       sync.Mutex
 	requests []string
@@ -58,19 +64,29 @@ func newWorld(t *testing.T, config *Config, objects ...client.Object) *world {
 		config = &Config{InfraLabels: map[string]string{"owner": "a"}}
 	}
 
+	for _, o := range objects {
+		identify(o)
+	}
+
 	w := &world{t: t, events: record.NewFakeRecorder(100), fails: func(string) error { return nil }}
-	w.client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(providercluster.NewScheme()).WithObjects(objects...).WithStatusSubresource(&corev1.Service{}).Build(), interceptor.Funcs{
+	w.backdoor = fake.NewClientBuilder().WithScheme(providercluster.NewScheme()).WithObjects(objects...).WithStatusSubresource(&corev1.Service{}).Build()
+	w.client = interceptor.NewClient(w.backdoor, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			return w.request("get", o, func() error { return c.Get(ctx, key, o, opts...) })
 		},
 		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
-			return w.request("list", l, func() error { return c.List(ctx, l, opts...) })
+			return w.request("list", l, func() error {
+				err := c.List(ctx, l, opts...)
+				l.SetResourceVersion("1")
+
+				return err
+			})
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return w.request("create", o, func() error {
-				if service, ok := o.(*corev1.Service); ok {
-					service.UID = "balancer"
+				identify(o)
 
+				if service, ok := o.(*corev1.Service); ok {
 					if len(service.Spec.IPFamilies) == 0 {
 						service.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
 					}
@@ -87,19 +103,41 @@ func newWorld(t *testing.T, config *Config, objects ...client.Object) *world {
 			return w.request("delete", o, func() error { return c.Delete(ctx, o, opts...) })
 		},
 	})
-	w.loadBalancers = newLoadBalancers(config, clusterName, providercluster.ProgramOf(w.client, namespace))
-	w.loadBalancers.events = w.events
+	w.start(config)
 
 	return w
 }
 
-// watchAll watches as an API server does: the first events are the objects that exist.
+// identify gives an object a UID, as an API server does.
+func identify(o client.Object) {
+	if o.GetUID() == "" {
+		o.SetUID(types.UID("uid-" + o.GetName()))
+	}
+}
+
+// start begins with an empty memory, as a process does. Without a refresher, no machine has endpoints.
+func (w *world) start(config *Config) {
+	w.loadBalancers = newLoadBalancers(config, clusterName, providercluster.ProgramOf(w.client, namespace))
+	w.loadBalancers.events = w.events
+	w.serving = func(*corev1.Service) (machines, error) { return nil, nil }
+	w.again = func(_ *corev1.Service, after time.Duration) { w.repeated = after }
+	w.loadBalancers.launchers = func(ctx context.Context) ([]launcher, error) {
+		return providercluster.Collect(ctx, &w.provider.Cluster, &corev1.PodList{}, func(pod *corev1.Pod) (launcher, bool) {
+			l := launcherOf(pod)
+
+			return l, len(l.ips) > 0
+		}, client.InNamespace(namespace), client.MatchingLabels(w.machineLabels()))
+	}
+}
+
+// watchAll replays the objects that exist: the fake client has no versions from which a watch could begin.
 func watchAll(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
 	source, err := c.Watch(ctx, list, options...)
 	if err != nil {
 		return nil, err
 	}
 
+	list = list.DeepCopyObject().(client.ObjectList) //nolint:forcetypeassert // It is a copy.
 	if err := c.List(ctx, list, options...); err != nil {
 		return nil, err
 	}
@@ -154,14 +192,12 @@ func (w *world) sent() []string {
 	return all
 }
 
-// apply provides the load balancer of a Service, and returns it. Without an address, the error is errPending.
+// apply provides the load balancer of a Service, and returns it.
 func (w *world) apply(service *corev1.Service) *corev1.Service {
 	w.t.Helper()
 
 	_, err := w.EnsureLoadBalancer(w.t.Context(), "", service, nil)
-	if err != nil {
-		require.ErrorIs(w.t, err, errPending)
-	}
+	require.NoError(w.t, err)
 
 	return w.balancer()
 }
@@ -198,6 +234,24 @@ func (w *world) slices() map[string]discoveryv1.EndpointSlice {
 	}
 
 	return all
+}
+
+// theirs is an EndpointSlice that another controller of the provider cluster has written for the load balancer.
+func theirs(sliceName, manager string, addresses ...string) *discoveryv1.EndpointSlice {
+	s := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace,
+			Name:      sliceName,
+			UID:       types.UID(sliceName),
+			Labels:    map[string]string{discoveryv1.LabelServiceName: name, discoveryv1.LabelManagedBy: manager},
+		},
+		AddressType: discoveryv1.AddressTypeIPv4,
+	}
+	for _, address := range addresses {
+		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{address}})
+	}
+
+	return s
 }
 
 // web is a Service of a shoot, as its API server completes it.

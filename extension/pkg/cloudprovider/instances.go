@@ -13,8 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 	cloudprovider "k8s.io/cloud-provider"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,14 +28,27 @@ const (
 	primaryInterface = "default"
 	// labelInstance is a label of Nodes with the name of their machine, if it is not that of the Node.
 	labelInstance = "node.kubernetes.io/instance-id"
+	// maxNodeAddresses bounds the addresses of a Node, since the guest reports them.
+	maxNodeAddresses = 32
 )
 
 // instances implements cloudprovider.InstancesV2.
 type instances struct {
 	provider *providercluster.Program
-	// clusterName is the value of labelCluster.
+	// clusterName is the value of labelCluster. Machines without the label belong to any cluster, unless labelled is
+	// set.
 	clusterName string
+	labelled    bool
 	topology    bool
+}
+
+func newInstances(config *Config, clusterName string, provider *providercluster.Program) *instances {
+	return &instances{
+		provider:    provider,
+		clusterName: clusterName,
+		labelled:    len(config.InfraLabels) > 0,
+		topology:    config.InstancesV2.ZoneAndRegionEnabled,
+	}
 }
 
 // InstanceExists implements cloudprovider.InstancesV2. A machine that is shut down exists: only its
@@ -90,15 +103,19 @@ func (i *instances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*c
 		addresses = internalAddresses(node)
 	}
 
+	if len(addresses) == 0 {
+		return nil, fmt.Errorf("machine %s has not reported an address yet; trying again", name)
+	}
+
 	metadata := &cloudprovider.InstanceMetadata{
 		ProviderID:    providerid.Format(name),
-		InstanceType:  cmp.Or(instance.Annotations[kubevirtv1.InstancetypeAnnotation], instance.Annotations[kubevirtv1.ClusterInstancetypeAnnotation]),
+		InstanceType:  labelValue(cmp.Or(instance.Annotations[kubevirtv1.InstancetypeAnnotation], instance.Annotations[kubevirtv1.ClusterInstancetypeAnnotation])),
 		NodeAddresses: addresses,
 	}
 
 	if i.topology {
-		metadata.Zone = requiredTopology(instance, corev1.LabelTopologyZone)
-		metadata.Region = requiredTopology(instance, corev1.LabelTopologyRegion)
+		metadata.Zone = labelValue(requiredTopology(instance, corev1.LabelTopologyZone))
+		metadata.Region = labelValue(requiredTopology(instance, corev1.LabelTopologyRegion))
 	}
 
 	return metadata, nil
@@ -111,35 +128,31 @@ func (i *instances) get(ctx context.Context, name string, object client.Object) 
 		return i.check(object)
 	}
 
-	if isGone(err, name) {
+	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("%w: %s", cloudprovider.InstanceNotFound, name)
 	}
 
 	return providercluster.Explain(fmt.Errorf("get %T %s: %w", object, name, err))
 }
 
-// isGone reports whether an API server has answered that an object with this name does not exist. Other
-// servers, and API servers without KubeVirt, answer 404 too, without the name.
-func isGone(err error, name string) bool {
-	status := apierrors.APIStatus(nil)
-	if !errors.As(err, &status) || !apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
-		return false
+// labelValue returns a value of a label of Nodes; nothing if it cannot be one: the Node could not be updated.
+func labelValue(value string) string {
+	if len(validation.IsValidLabelValue(value)) > 0 {
+		return ""
 	}
 
-	details := status.Status().Details
-
-	return details != nil && details.Name == name
+	return value
 }
 
 // check returns an error for a machine of another cluster: users of the shoot choose the names and labels of
-// Nodes. Machines of other programs may lack the label.
+// Nodes. Machines of programs other than the driver may lack the label.
 func (i *instances) check(object client.Object) error {
 	labels := object.GetLabels()
 	if vm, ok := object.(*kubevirtv1.VirtualMachine); ok && vm.Spec.Template != nil {
 		labels = vm.Spec.Template.ObjectMeta.Labels
 	}
 
-	if of := labels[labelCluster]; of != "" && of != i.clusterName {
+	if of := labels[labelCluster]; of != i.clusterName && (of != "" || i.labelled) {
 		return fmt.Errorf("machine %s belongs to another cluster: its label %s is not %s", object.GetName(), labelCluster, i.clusterName)
 	}
 
@@ -189,7 +202,7 @@ func appendAddresses(addresses []corev1.NodeAddress, ips []string) []corev1.Node
 		parsed, err := netip.ParseAddr(ip)
 		address := corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip}
 
-		if err == nil && !parsed.IsLinkLocalUnicast() && !parsed.IsLoopback() && !slices.Contains(addresses, address) {
+		if err == nil && parsed.IsGlobalUnicast() && parsed.Zone() == "" && len(addresses) < maxNodeAddresses && !slices.Contains(addresses, address) {
 			addresses = append(addresses, address)
 		}
 	}

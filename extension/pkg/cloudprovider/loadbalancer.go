@@ -5,9 +5,9 @@ package cloudprovider
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -31,14 +31,20 @@ type loadBalancers struct {
 	// locks has one for each load balancer: the service controller and the refresher call the same methods.
 	locks keymutex.KeyMutex
 
-	// endpoints returns the machines with endpoints of a Service; the refresher sets it before the service
-	// controller starts, and events, too.
-	endpoints func(*corev1.Service) (machines, error)
+	// The refresher sets these before the service controller starts. serving returns the machines with endpoints of a
+	// Service, launchers the pods of the machines; again repeats the steps for a Service after a time.
+	serving   func(*corev1.Service) (machines, error)
+	launchers func(context.Context) ([]launcher, error)
+	again     func(service *corev1.Service, after time.Duration)
 	events    record.EventRecorder
 }
 
-// locks are the numbers of load balancers that are changed at a time, at most.
-const locks = 64
+const (
+	// locks is the number of load balancers that are changed at a time, at most.
+	locks = 64
+	// pendingInterval is how often a load balancer without an address is read, in case that no watch reports it.
+	pendingInterval = time.Minute
+)
 
 func newLoadBalancers(config *Config, clusterName string, provider *providercluster.Program) *loadBalancers {
 	return &loadBalancers{
@@ -47,14 +53,9 @@ func newLoadBalancers(config *Config, clusterName string, provider *providerclus
 		clusterName: clusterName,
 		infraLabels: config.InfraLabels,
 		locks:       keymutex.NewHashed(locks),
-		endpoints:   func(*corev1.Service) (machines, error) { return nil, nil },
 		events:      &record.FakeRecorder{},
 	}
 }
-
-// errPending is the error of a load balancer without an address. The service controller calls again, later
-// and later; the refresher reports the address as soon as the provider cluster assigns it.
-var errPending = errors.New("the provider cluster has not assigned an address yet; it needs an implementation of load balancers with a free address, such as MetalLB")
 
 // GetLoadBalancerName implements cloudprovider.LoadBalancer.
 func (*loadBalancers) GetLoadBalancerName(_ context.Context, _ string, service *corev1.Service) string {
@@ -69,17 +70,23 @@ func (b *loadBalancers) GetLoadBalancer(ctx context.Context, _ string, service *
 		return nil, false, err
 	}
 
-	return status(balancer), true, nil
+	return status(service, balancer), true, nil
 }
 
-// EnsureLoadBalancer implements cloudprovider.LoadBalancer.
+// EnsureLoadBalancer implements cloudprovider.LoadBalancer. It does not wait for an address: the refresher reports it
+// as soon as the provider cluster assigns it.
 func (b *loadBalancers) EnsureLoadBalancer(ctx context.Context, _ string, service *corev1.Service, _ []*corev1.Node) (*corev1.LoadBalancerStatus, error) {
 	b.locks.LockKey(balancerName(service))
 	defer b.unlock(service)
 
 	b.note(service)
 
-	return b.ensure(ctx, service)
+	balancer, err := b.ensure(ctx, service)
+	if err != nil {
+		return nil, err
+	}
+
+	return status(service, balancer), nil
 }
 
 // UpdateLoadBalancer implements cloudprovider.LoadBalancer. A load balancer selects the machines by their
@@ -113,23 +120,18 @@ func (b *loadBalancers) get(ctx context.Context, service *corev1.Service) (*core
 	balancer := &corev1.Service{}
 
 	err := b.provider.Get(ctx, client.ObjectKey{Namespace: b.provider.Namespace, Name: balancerName(service)}, balancer)
-	if isGone(err, balancerName(service)) {
+	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // see above
 	}
 
 	return balancer, explain(err)
 }
 
-// ensure makes the load balancer of a Service what it wants, and returns its status. Without a difference, it
-// sends no write. The caller holds the lock.
-func (b *loadBalancers) ensure(ctx context.Context, service *corev1.Service) (*corev1.LoadBalancerStatus, error) {
-	var balancer *corev1.Service
-
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		actual, err := b.get(ctx, service)
-		if err == nil {
-			balancer, err = b.write(ctx, service, actual)
-		}
+// ensure makes the load balancer of a Service what it wants, and returns it. Without a difference, it sends no write.
+// The caller holds the lock.
+func (b *loadBalancers) ensure(ctx context.Context, service *corev1.Service) (balancer *corev1.Service, _ error) {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
+		balancer, err = b.apply(ctx, service)
 
 		return err
 	})
@@ -137,19 +139,21 @@ func (b *loadBalancers) ensure(ctx context.Context, service *corev1.Service) (*c
 		return nil, err
 	}
 
-	if err := b.settleEndpoints(ctx, service, balancer); err != nil {
+	if len(balancer.Status.LoadBalancer.Ingress) == 0 {
+		b.again(service, pendingInterval)
+	}
+
+	return balancer, nil
+}
+
+// apply writes a load balancer and its endpoints. It keeps its selector until there are endpoints that replace those
+// which it selects: all other fields are written before.
+func (b *loadBalancers) apply(ctx context.Context, service *corev1.Service) (*corev1.Service, error) {
+	actual, err := b.get(ctx, service)
+	if err != nil {
 		return nil, err
 	}
 
-	if len(balancer.Status.LoadBalancer.Ingress) == 0 {
-		return status(balancer), errPending
-	}
-
-	return status(balancer), nil
-}
-
-// write creates or updates a load balancer; actual is nil if it does not exist.
-func (b *loadBalancers) write(ctx context.Context, service, actual *corev1.Service) (*corev1.Service, error) {
 	exists := actual != nil
 	if !exists {
 		actual = b.newBalancer(service)
@@ -164,14 +168,66 @@ func (b *loadBalancers) write(ctx context.Context, service, actual *corev1.Servi
 		return nil, err
 	}
 
-	switch {
-	case !exists:
-		err = b.provider.Create(ctx, desired)
-	case !equality.Semantic.DeepEqual(desired, actual):
-		err = b.provider.Update(ctx, desired)
+	if !b.hasEndpoints(service) {
+		if err := b.write(ctx, exists, actual, desired); err != nil {
+			return nil, err
+		}
+
+		return desired, b.removeEndpoints(ctx, service, desired)
 	}
 
-	return desired, explain(err)
+	return b.applyLocal(ctx, service, exists, actual, desired)
+}
+
+// applyLocal is apply for a load balancer with endpoints of this program.
+func (b *loadBalancers) applyLocal(ctx context.Context, service *corev1.Service, exists bool, actual, desired *corev1.Service) (*corev1.Service, error) {
+	balancer := desired.DeepCopy()
+	balancer.Spec.Selector = actual.Spec.Selector
+
+	selects := len(balancer.Spec.Selector) > 0
+	if selects {
+		balancer.Spec.ExternalTrafficPolicy = actual.Spec.ExternalTrafficPolicy
+	}
+
+	if err := b.write(ctx, exists, actual, balancer); err != nil {
+		return nil, err
+	}
+
+	surplus, err := b.writeEndpoints(ctx, service, balancer)
+	if err != nil {
+		return nil, err
+	}
+
+	if selects {
+		balancer.Spec.Selector = nil
+		balancer.Spec.ExternalTrafficPolicy = desired.Spec.ExternalTrafficPolicy
+
+		if err := explain(b.provider.Update(ctx, balancer)); err != nil {
+			return nil, err
+		}
+
+		b.again(service, handover)
+	}
+
+	for i := range surplus {
+		if err := b.deleteSlice(ctx, balancer, &surplus[i]); err != nil {
+			return nil, explain(err)
+		}
+	}
+
+	return balancer, nil
+}
+
+// write creates or updates a load balancer, if there is a difference.
+func (b *loadBalancers) write(ctx context.Context, exists bool, actual, desired *corev1.Service) error {
+	switch {
+	case !exists:
+		return explain(b.provider.Create(ctx, desired))
+	case equality.Semantic.DeepEqual(desired, actual):
+		return nil
+	default:
+		return explain(b.provider.Update(ctx, desired))
+	}
 }
 
 // explain adds the remedy to an error of the provider cluster. It becomes an Event of the Service.

@@ -14,7 +14,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -38,14 +40,19 @@ const (
 	settle = 300 * time.Millisecond
 	// minRetry and maxRetry bound the time after which a refresh that failed is repeated.
 	minRetry, maxRetry = 2 * time.Second, 5 * time.Minute
-	// syncTimeout bounds the time that a call waits for the informers.
-	syncTimeout = 5 * time.Second
-	// repairQPS and repairBurst limit the changes of load balancers that lead to a prompt refresh; others wait for
-	// repairPause: another program may take each change back.
-	repairQPS, repairBurst, repairPause = 1, 50, 10 * time.Second
+	// syncTimeout bounds the time that a call waits for objects to be read.
+	syncTimeout, syncInterval = 5 * time.Second, 50 * time.Millisecond
+	// maxRepair bounds the time after which a load balancer is repaired that another program has changed. It begins
+	// with settle and doubles, since the other program may take each repair back.
+	maxRepair = 5 * time.Minute
 	// refreshWorkers is the number of Services that are refreshed at a time.
 	refreshWorkers = 4
+	// pendingAfter is the time after which a load balancer without an address is reported.
+	pendingAfter = time.Minute
 )
+
+// moved is the key of the queue for the machines that have moved to another pod. No Service has it.
+const moved = "/"
 
 // refresher repeats the steps of the service controller when something changes that it does not watch: a load
 // balancer in the provider cluster, the launcher pods, and the endpoints of a Service. It only continues
@@ -54,12 +61,14 @@ type refresher struct {
 	balancers *loadBalancers
 	shoot     kubernetes.Interface
 	queue     workqueue.TypedRateLimitingInterface[string]
-	repairs   flowcontrol.PassiveRateLimiter
+	repairs   *flowcontrol.Backoff
 
 	services  corelisters.ServiceLister
 	nodes     corelisters.NodeLister
 	endpoints discoverylisters.EndpointSliceLister
 	synced    []cache.InformerSynced
+
+	followed *followed
 
 	broadcaster record.EventBroadcaster
 }
@@ -77,18 +86,24 @@ func newRefresher(balancers *loadBalancers, shoot kubernetes.Interface, factory 
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](minRetry, maxRetry),
 			workqueue.TypedRateLimitingQueueConfig[string]{Name: "load-balancer-refresh"}),
-		repairs:     flowcontrol.NewTokenBucketPassiveRateLimiter(repairQPS, repairBurst),
+		repairs:     flowcontrol.NewBackOff(settle, maxRepair),
 		services:    services.Lister(),
 		nodes:       nodes.Lister(),
 		endpoints:   endpoints.Lister(),
 		synced:      []cache.InformerSynced{services.Informer().HasSynced, nodes.Informer().HasSynced, endpoints.Informer().HasSynced},
 		broadcaster: record.NewBroadcaster(),
 	}
+	r.followed = newFollowed(r)
 
-	balancers.endpoints = r.machinesOf
+	balancers.serving = r.machinesOf
+	balancers.launchers = r.awaitLaunchers
+	balancers.again = r.enqueue
 	balancers.events = r.broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: userAgent})
 
 	// They fail only for informers that have started.
+	_ = services.Informer().SetTransform(trim)
+	_ = nodes.Informer().SetTransform(trim)
+	_ = endpoints.Informer().SetTransform(trim)
 	_, _ = services.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: r.serviceChanged})
 	_, _ = endpoints.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    r.endpointsChanged,
@@ -120,8 +135,7 @@ func (r *refresher) start(stop <-chan struct{}) {
 			go wait.UntilWithContext(ctx, r.work, time.Second)
 		}
 
-		go follow(ctx, r, &corev1.ServiceList{}, labels.Set{labelCluster: r.balancers.clusterName}, r.balancerChanged)
-		go r.followLaunchers(ctx)
+		r.followed.run(ctx)
 	}()
 }
 
@@ -130,6 +144,13 @@ func (r *refresher) work(ctx context.Context) {
 		key, ended := r.queue.Get()
 		if ended {
 			return
+		}
+
+		if key == moved {
+			r.refreshMoved()
+			r.queue.Done(key)
+
+			continue
 		}
 
 		if err := r.refresh(ctx, key); err != nil {
@@ -148,6 +169,8 @@ func (r *refresher) work(ctx context.Context) {
 func (r *refresher) refresh(ctx context.Context, key string) error {
 	service := r.balanced(key)
 	if service == nil {
+		r.repairs.DeleteEntry(key)
+
 		return nil
 	}
 
@@ -159,19 +182,24 @@ func (r *refresher) refresh(ctx context.Context, key string) error {
 		return nil
 	}
 
-	status, err := r.balancers.ensure(ctx, latest)
-	if err != nil && !errors.Is(err, errPending) {
+	balancer, err := r.balancers.ensure(ctx, latest)
+	if err != nil {
 		r.balancers.events.Eventf(latest, corev1.EventTypeWarning, "SyncLoadBalancerFailed", "Error syncing load balancer: %v", err)
 
 		return err
 	}
 
-	if equality.Semantic.DeepEqual(status.Ingress, latest.Status.LoadBalancer.Ingress) {
-		return nil
+	if len(balancer.Status.LoadBalancer.Ingress) == 0 && time.Since(balancer.CreationTimestamp.Time) > pendingAfter {
+		r.balancers.events.Event(latest, corev1.EventTypeWarning, "LoadBalancerPending",
+			"The provider cluster has not assigned an address yet; it needs an implementation of load balancers with a free address, such as MetalLB")
 	}
 
 	updated := latest.DeepCopy()
-	updated.Status.LoadBalancer = *status
+	updated.Status.LoadBalancer = *status(latest, balancer)
+
+	if equality.Semantic.DeepEqual(updated.Status, latest.Status) {
+		return nil
+	}
 
 	if _, err := servicehelper.PatchService(r.shoot.CoreV1(), latest, updated); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("write the address of Service %s: %w", key, err)
@@ -201,36 +229,31 @@ func isBalanced(service *corev1.Service) bool {
 		service.Spec.LoadBalancerClass == nil && servicehelper.HasLBFinalizer(service)
 }
 
-// balancerChanged refreshes the Service of a load balancer that is not what the Service wants.
-func (r *refresher) balancerChanged(balancer *corev1.Service, deleted bool) {
-	service, err := r.services.Services(balancer.Labels[labelServiceNamespace]).Get(balancer.Labels[labelServiceName])
-	if err != nil || balancerName(service) != balancer.Name || !isBalanced(service) {
-		return
-	}
-
-	desired, err := r.balancers.desired(service, balancer)
-	same := err == nil && equality.Semantic.DeepEqual(desired, balancer) && equality.Semantic.DeepEqual(status(balancer).Ingress, service.Status.LoadBalancer.Ingress)
-
-	switch {
-	case !deleted && same:
-	case r.repairs.TryAccept():
-		r.enqueue(service, settle)
-	default:
-		r.enqueue(service, repairPause)
-	}
-}
-
 func (r *refresher) enqueue(service *corev1.Service, after time.Duration) {
 	r.queue.AddAfter(service.Namespace+"/"+service.Name, after)
 }
 
-// serviceChanged refreshes a Service after a change that the service controller ignores.
+// repair is enqueue for a load balancer that another program has changed or deleted.
+func (r *refresher) repair(service *corev1.Service) {
+	key := service.Namespace + "/" + service.Name
+
+	r.repairs.Next(key, r.repairs.Clock.Now())
+	r.queue.AddAfter(key, r.repairs.Get(key))
+}
+
+// serviceChanged refreshes a Service after a change that the service controller ignores, or after the service
+// controller, which does not hold the lock then, has written addresses that are not the current ones.
 func (r *refresher) serviceChanged(old, updated any) {
 	before, _ := old.(*corev1.Service)
 	service, _ := updated.(*corev1.Service)
 
-	if before != nil && service != nil && isBalanced(service) &&
-		(!ptr.Equal(before.Spec.IPFamilyPolicy, service.Spec.IPFamilyPolicy) || !ptr.Equal(before.Spec.AllocateLoadBalancerNodePorts, service.Spec.AllocateLoadBalancerNodePorts)) {
+	if before == nil || service == nil || !isBalanced(service) {
+		return
+	}
+
+	if !ptr.Equal(before.Spec.IPFamilyPolicy, service.Spec.IPFamilyPolicy) ||
+		!ptr.Equal(before.Spec.AllocateLoadBalancerNodePorts, service.Spec.AllocateLoadBalancerNodePorts) ||
+		!equality.Semantic.DeepEqual(before.Status, service.Status) && r.followed.hasOtherAddresses(service) {
 		r.enqueue(service, settle)
 	}
 }
@@ -266,7 +289,7 @@ func (r *refresher) local() []*corev1.Service {
 // balancer must not lose those that are read later.
 func (r *refresher) machinesOf(service *corev1.Service) (machines, error) {
 	if !r.awaitSync() {
-		return nil, errors.New("the EndpointSlices of the cluster have not been read yet")
+		return nil, errors.New("the EndpointSlices of the cluster have not been read yet; trying again")
 	}
 
 	all, err := r.endpoints.EndpointSlices(service.Namespace).List(labels.Set{discoveryv1.LabelServiceName: service.Name}.AsSelector())
@@ -278,7 +301,7 @@ func (r *refresher) machinesOf(service *corev1.Service) (machines, error) {
 
 	for _, slice := range all {
 		for _, endpoint := range slice.Endpoints {
-			ready := ptr.Deref(endpoint.Conditions.Ready, true)
+			ready := isReady(endpoint)
 			serves := ptr.Deref(endpoint.Conditions.Serving, ready)
 
 			if endpoint.NodeName != nil && serves {
@@ -313,4 +336,50 @@ func (r *refresher) machine(nodeName string) string {
 	}
 
 	return nodeName
+}
+
+// trim drops what neither this program nor Kubernetes' controllers read of an object of the cluster: those of all
+// kinds are in memory. It is the transformation of informers.
+func trim(object any) (any, error) {
+	if o, ok := object.(metav1.Object); ok {
+		o.SetManagedFields(nil)
+	}
+
+	switch o := object.(type) {
+	case *corev1.Node:
+		o.Status.Images = nil
+		o.Status.VolumesInUse = nil
+		o.Status.VolumesAttached = nil
+	case *discoveryv1.EndpointSlice:
+		o.Annotations = nil
+		o.Ports = nil
+		o.Endpoints = endpointsOf(o)
+	}
+
+	return object, nil
+}
+
+// endpointsOf returns the Nodes of the endpoints in an EndpointSlice, once for each condition.
+func endpointsOf(slice *discoveryv1.EndpointSlice) []discoveryv1.Endpoint {
+	type key struct {
+		node           string
+		ready, serving bool
+	}
+
+	var all []discoveryv1.Endpoint
+
+	seen := sets.New[key]()
+
+	for _, endpoint := range slice.Endpoints {
+		ready := isReady(endpoint)
+		k := key{ptr.Deref(endpoint.NodeName, ""), ready, ptr.Deref(endpoint.Conditions.Serving, ready)}
+
+		if k.node != "" && !seen.Has(k) {
+			seen.Insert(k)
+
+			all = append(all, discoveryv1.Endpoint{NodeName: &k.node, Conditions: discoveryv1.EndpointConditions{Ready: &k.ready, Serving: &k.serving}})
+		}
+	}
+
+	return all
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -103,9 +104,7 @@ func (b *loadBalancers) desired(service, actual *corev1.Service) (*corev1.Servic
 	// They would attract the traffic of any address of the provider cluster.
 	spec.ExternalIPs = nil
 
-	if policy := service.Spec.IPFamilyPolicy; policy != nil {
-		spec.IPFamilyPolicy = ptr.To(*policy)
-	}
+	spec.IPFamilyPolicy = familyPolicy(service, actual)
 
 	spec.Selector = b.machineLabels()
 	if isLocal(service) || b.config.Selectorless {
@@ -120,6 +119,22 @@ func (b *loadBalancers) desired(service, actual *corev1.Service) (*corev1.Servic
 	spec.Ports, err = ports(service, actual)
 
 	return desired, err
+}
+
+// familyPolicy returns the policy of a load balancer, which may have a second IP family only if its Service has: on
+// that of a Service that prefers two, in a cluster with one, no node port listens. One that exists keeps both: its
+// addresses could change with them.
+func familyPolicy(service, actual *corev1.Service) *corev1.IPFamilyPolicy {
+	policy := service.Spec.IPFamilyPolicy
+
+	switch {
+	case policy == nil:
+		return actual.Spec.IPFamilyPolicy
+	case len(service.Spec.IPFamilies) == 1 && len(actual.Spec.IPFamilies) <= 1:
+		return ptr.To(corev1.IPFamilyPolicySingleStack)
+	default:
+		return ptr.To(*policy)
+	}
 }
 
 // annotations returns those that the provider cluster has set, and the allowed ones of the Service. What was
@@ -153,8 +168,8 @@ func (b *loadBalancers) annotations(service, actual *corev1.Service) map[string]
 		all[annotationCopied] = strings.Join(copied, ",")
 	}
 
-	// Without it, EndpointSlices would not be searched; see settleEndpoints.
-	if isLocal(service) && !b.config.Selectorless {
+	// Without it, EndpointSlices would not be searched; see removeEndpoints.
+	if b.hasEndpoints(service) {
 		all[annotationEndpoints] = "true"
 	}
 
@@ -230,22 +245,46 @@ func sourceRanges(service *corev1.Service) ([]string, error) {
 	return slices.Sorted(slices.Values(ranges.StringSlice())), nil
 }
 
-// status returns the status of a Service, from that of its load balancer. The number of addresses is bounded,
-// since the provider cluster chooses them.
-func status(balancer *corev1.Service) *corev1.LoadBalancerStatus {
+// status returns the status of a Service, from that of its load balancer: the addresses of the IP families of the
+// Service. Their number is bounded, since the provider cluster chooses them.
+func status(service, balancer *corev1.Service) *corev1.LoadBalancerStatus {
 	const most = 32
 
 	ingress := balancer.Status.LoadBalancer.Ingress
+	ingress = slices.Clone(ingress[:min(len(ingress), most)])
 
-	return &corev1.LoadBalancerStatus{Ingress: slices.Clone(ingress[:min(len(ingress), most)])}
+	if len(service.Spec.IPFamilies) == 1 && len(balancer.Spec.IPFamilies) > 1 {
+		ingress = slices.DeleteFunc(ingress, func(i corev1.LoadBalancerIngress) bool {
+			return i.IP != "" && !slices.Contains(service.Spec.IPFamilies, familyOf(i.IP))
+		})
+	}
+
+	return &corev1.LoadBalancerStatus{Ingress: ingress}
 }
 
-// checkOwner returns an error unless a load balancer belongs to this cluster. Those of KubeVirt's own
-// cloud-controller-manager may lack infraLabels; they get them with the next change.
+// familyOf returns the family of an IP; empty if it is not an IP.
+func familyOf(ip string) corev1.IPFamily {
+	address, err := netip.ParseAddr(ip)
+
+	switch {
+	case err != nil:
+		return ""
+	case address.Is6():
+		return corev1.IPv6Protocol
+	default:
+		return corev1.IPv4Protocol
+	}
+}
+
+// checkOwner returns an error if the labels of a load balancer name another cluster. Its name has the UID of the
+// Service, so that one without these labels belongs to this cluster: other programs have removed them, or KubeVirt's
+// own cloud-controller-manager has not set all. It gets them with the next change.
 func (b *loadBalancers) checkOwner(balancer *corev1.Service) error {
-	foreign := balancer.Labels[labelCluster] != b.clusterName
+	names := func(key, value string) bool { return balancer.Labels[key] != "" && balancer.Labels[key] != value }
+
+	foreign := names(labelCluster, b.clusterName)
 	for key, value := range b.infraLabels {
-		foreign = foreign || balancer.Labels[key] != "" && balancer.Labels[key] != value
+		foreign = foreign || names(key, value)
 	}
 
 	if foreign {

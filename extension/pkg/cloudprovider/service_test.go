@@ -144,7 +144,7 @@ func TestDesired_Fields(t *testing.T) {
 			tc.want(want)
 			require.Equal(t, want, changed)
 
-			// EndpointSlices are removed before the annotation: see settleEndpoints.
+			// EndpointSlices are removed before the annotation: see removeEndpoints.
 			delete(changed.Annotations, annotationEndpoints)
 
 			if len(changed.Spec.Ports) > 0 && changed.Spec.Ports[0].NodePort == 0 {
@@ -231,5 +231,5 @@ func TestStatus(t *testing.T) {
 
 	balancer := &corev1.Service{}
 	balancer.Status.LoadBalancer.Ingress = make([]corev1.LoadBalancerIngress, 100)
-	require.Len(t, status(balancer).Ingress, 32)
+	require.Len(t, status(balancer, balancer).Ingress, 32)
 }

@@ -21,11 +21,14 @@ import (
 // responding returns a client of a server that responds after a time.
 func responding(after time.Duration) client.Client {
 	return fake.NewClientBuilder().WithScheme(NewScheme()).WithObjects(&corev1.Node{}).WithInterceptorFuncs(interceptor.Funcs{
-		Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+		Get: func(ctx context.Context, _ client.WithWatch, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
 			case <-time.After(after):
+				object.SetName(key.Name)
+				object.SetNamespace(key.Namespace)
+
 				return nil
 			}
 		},

@@ -4,10 +4,8 @@
 package providercluster
 
 import (
-	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,15 +44,7 @@ func NewProgram(name, namespace string, source *connection.Source) (*Program, er
 // ProgramOf returns the client of a program that sends its requests with another client.
 func ProgramOf(watched client.WithWatch, namespace string) *Program {
 	return &Program{
-		Cluster: Cluster{Client: &requests{Client: watched, endless: true}, Namespace: namespace},
+		Cluster: Cluster{Client: &requests{Client: watched, program: true}, Namespace: namespace},
 		watched: watched,
 	}
-}
-
-// Watch begins to watch the objects of a list's kind. Its first events are the objects that exist. It
-// ends after some minutes.
-func (p *Program) Watch(ctx context.Context, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
-	begun, err := p.watched.Watch(ctx, list, options...)
-
-	return begun, nameError(err)
 }

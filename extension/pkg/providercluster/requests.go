@@ -12,6 +12,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
@@ -51,8 +52,9 @@ type requests struct {
 
 	places places
 	token  workloadToken
-	// endless is set for a program, whose requests have no total time.
-	endless bool
+	// program is set for a program: its requests have no total time, and it draws conclusions from what does
+	// not exist.
+	program bool
 
 	mu   sync.Mutex
 	used time.Duration
@@ -66,7 +68,7 @@ func (r *requests) send(ctx context.Context, request func(context.Context) error
 	used := r.used
 	r.mu.Unlock()
 
-	if r.endless {
+	if r.program {
 		used = 0
 	}
 
@@ -99,17 +101,37 @@ func (r *requests) send(ctx context.Context, request func(context.Context) error
 
 // Get implements client.Reader.
 func (r *requests) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	return r.send(ctx, func(ctx context.Context) error { return r.Client.Get(ctx, key, object, options...) })
+	return r.send(ctx, func(ctx context.Context) error {
+		if err := r.Client.Get(ctx, key, object, options...); err != nil {
+			return r.absent(object, key.Name, err)
+		}
+
+		return r.identify(object, key)
+	})
 }
 
 // List implements client.Reader.
 func (r *requests) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	return r.send(ctx, func(ctx context.Context) error { return r.Client.List(ctx, list, options...) })
+	return r.send(ctx, func(ctx context.Context) error {
+		if err := r.Client.List(ctx, list, options...); err != nil || !r.program || list.GetResourceVersion() != "" {
+			return err
+		}
+
+		return errIdentity // API servers set it: the list is not empty, but something else.
+	})
 }
 
 // Create implements client.Writer.
 func (r *requests) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
-	return r.send(ctx, func(ctx context.Context) error { return r.Client.Create(ctx, object, options...) })
+	key := client.ObjectKeyFromObject(object)
+
+	return r.send(ctx, func(ctx context.Context) error {
+		if err := r.Client.Create(ctx, object, options...); err != nil || !r.program {
+			return err
+		}
+
+		return r.identify(object, key)
+	})
 }
 
 // Update implements client.Writer.
@@ -119,7 +141,9 @@ func (r *requests) Update(ctx context.Context, object client.Object, options ...
 
 // Delete implements client.Writer.
 func (r *requests) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
-	return r.send(ctx, func(ctx context.Context) error { return r.Client.Delete(ctx, object, options...) })
+	return r.send(ctx, func(ctx context.Context) error {
+		return r.absent(object, object.GetName(), r.Client.Delete(ctx, object, options...))
+	})
 }
 
 // SubResource implements client.SubResourceClientConstructor.
@@ -137,6 +161,47 @@ type subResource struct {
 // Create implements client.SubResourceCreator.
 func (s *subResource) Create(ctx context.Context, object, sub client.Object, options ...client.SubResourceCreateOption) error {
 	return s.requests.send(ctx, func(ctx context.Context) error { return s.SubResourceClient.Create(ctx, object, sub, options...) })
+}
+
+// errIdentity is the error of a response with something else than the object that was asked for: clients decode
+// {}, null and objects of other kinds to an empty object.
+var errIdentity = errors.New("the response is not the object of the request; the server, or a program in front of it, is not a Kubernetes API server")
+
+// identify returns an error unless a response has the object of this key.
+func (r *requests) identify(object client.Object, key client.ObjectKey) error {
+	if client.ObjectKeyFromObject(object) != key || r.program && object.GetUID() == "" {
+		return errIdentity
+	}
+
+	return nil
+}
+
+// absent returns the error of a request for an object. For a program, it is NotFound only if the API server says that
+// this object does not exist. Gateways, and API servers that lack the kind, respond with 404, too.
+func (r *requests) absent(object client.Object, name string, err error) error {
+	if !r.program || !apierrors.IsNotFound(err) {
+		return err
+	}
+
+	kind, failed := r.GroupVersionKindFor(object)
+	if failed != nil {
+		return failed
+	}
+
+	mapping, failed := mapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if failed != nil {
+		return failed
+	}
+
+	status := apierrors.APIStatus(nil)
+	if errors.As(err, &status) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		details := status.Status().Details
+		if details != nil && details.Name == name && details.Kind == mapping.Resource.Resource && details.Group == kind.Group {
+			return err
+		}
+	}
+
+	return fmt.Errorf("get or delete %s %s: the response 404 does not say that it does not exist; check that the kubeconfig has the URL of an API server with %s", kind.Kind, name, kind.GroupVersion())
 }
 
 func nameError(err error) error {
