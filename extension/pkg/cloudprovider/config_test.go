@@ -58,6 +58,8 @@ func TestReadConfig_Invalid(t *testing.T) {
 		"no namespace":       {"loadBalancer: {enabled: true}", "cloud-config.namespace"},
 		"not an annotation":  {"namespace: a\nloadBalancer: {allowedAnnotations: ['a b']}", "cloud-config.loadBalancer.allowedAnnotations[0]"},
 		"all annotations":    {"namespace: a\nloadBalancer: {allowedAnnotations: ['*']}", "cloud-config.loadBalancer.allowedAnnotations[0]"},
+		"class":              {"namespace: a\nloadBalancer: {class: 'a b'}", "cloud-config.loadBalancer.class"},
+		"labels":             {"namespace: a\ninfraLabels: {owner: 'a b'}", "cloud-config.infraLabels"},
 		"annotation of ours": {"namespace: a\nloadBalancer: {allowedAnnotations: ['kubevirt.provider.extensions.gardener.cloud/*']}", "belongs to another program"},
 	} {
 		t.Run(name, func(t *testing.T) {

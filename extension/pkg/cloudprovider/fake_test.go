@@ -48,6 +48,8 @@ type world struct {
 	backdoor client.WithWatch
 	events *record.FakeRecorder
 
+	// expires is the next watch.
+	expires watch.Interface
 	// repeated is the time after which the steps were to be repeated.
 	repeated time.Duration
 
@@ -68,7 +70,7 @@ func newWorld(t *testing.T, config *Config, objects ...client.Object) *world {
 		identify(o)
 	}
 
-	w := &world{t: t, events: record.NewFakeRecorder(100), fails: func(string) error { return nil }}
+	w := &world{t: t, events: record.NewFakeRecorder(1000), fails: func(string) error { return nil }}
 	w.backdoor = fake.NewClientBuilder().WithScheme(providercluster.NewScheme()).WithObjects(objects...).WithStatusSubresource(&corev1.Service{}).Build()
 	w.client = interceptor.NewClient(w.backdoor, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -98,7 +100,15 @@ func newWorld(t *testing.T, config *Config, objects ...client.Object) *world {
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 			return w.request("update", o, func() error { return c.Update(ctx, o, opts...) })
 		},
-		Watch: watchAll,
+		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+			if w.expires != nil {
+				defer func() { w.expires = nil }()
+
+				return w.expires, nil
+			}
+
+			return watchAll(ctx, c, list, options...)
+		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			return w.request("delete", o, func() error { return c.Delete(ctx, o, opts...) })
 		},
@@ -153,9 +163,12 @@ func watchAll(ctx context.Context, c client.WithWatch, list client.ObjectList, o
 			return nil
 		})
 
-		for event := range source.ResultChan() {
+		defer source.Stop()
+
+		for {
 			select {
-			case events <- event:
+			case event := <-source.ResultChan():
+				events <- event
 			case <-ctx.Done():
 				return
 			}

@@ -5,7 +5,9 @@ package cloudprovider
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -155,6 +157,9 @@ func TestInstances_Metadata(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, restarted.Status.Addresses[1:], metadata.NodeAddresses, "a starting machine keeps its addresses")
 
+	_, err = newWorld(t, nil, instance("m")).instances().InstanceMetadata(t.Context(), node(""))
+	require.ErrorContains(t, err, "has not reported an address yet", "the Node would remain without one for minutes")
+
 	_, err = newWorld(t, nil).instances().InstanceMetadata(t.Context(), node(""))
 	require.ErrorIs(t, err, provider.InstanceNotFound)
 
@@ -165,6 +170,59 @@ func TestInstances_Metadata(t *testing.T) {
 
 	_, err = newWorld(t, nil, foreign).instances().InstanceMetadata(t.Context(), labelled)
 	require.ErrorContains(t, err, "belongs to another cluster")
+}
+
+// TestInstances_Unlabelled reads no machines without the label where all machines have it: others of the namespace
+// belong to its operator.
+func TestInstances_Unlabelled(t *testing.T) {
+	t.Parallel()
+
+	vmi := instance("m")
+	delete(vmi.Labels, labelCluster)
+	vmi.Status.Interfaces = []kubevirtv1.VirtualMachineInstanceNetworkInterface{{Name: "default", IP: "10.1.0.5"}}
+
+	for _, required := range []bool{true, false} {
+		config := &Config{}
+		if required {
+			config.InfraLabels = map[string]string{"owner": "a"}
+		}
+
+		i := newInstances(config, clusterName, newWorld(t, nil, vmi.DeepCopy()).provider)
+		_, err := i.InstanceMetadata(t.Context(), node(""))
+		require.Equal(t, required, err != nil, err)
+	}
+}
+
+// TestInstances_LongType leaves out what no label of a Node can have.
+func TestInstances_LongType(t *testing.T) {
+	t.Parallel()
+
+	vmi := instance("m")
+	vmi.Annotations = map[string]string{kubevirtv1.InstancetypeAnnotation: strings.Repeat("t", 64)}
+	vmi.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "a/b", corev1.LabelTopologyRegion: "r"}
+	vmi.Status.Interfaces = []kubevirtv1.VirtualMachineInstanceNetworkInterface{{Name: "default", IP: "10.1.0.5"}}
+
+	metadata, err := newWorld(t, nil, vmi).instances().InstanceMetadata(t.Context(), node(""))
+	require.NoError(t, err)
+	require.Empty(t, metadata.InstanceType)
+	require.Empty(t, metadata.Zone)
+	require.Equal(t, "r", metadata.Region)
+}
+
+// TestAppendAddresses has only addresses of other Nodes' traffic, and not too many.
+func TestAppendAddresses(t *testing.T) {
+	t.Parallel()
+
+	for _, ip := range []string{"0.0.0.0", "::", "224.0.0.1", "ff02::1", "255.255.255.255", "127.0.0.1", "::1", "169.254.0.1", "fe80::1", "2001:db8::1%eth0", "x", ""} {
+		require.Empty(t, appendAddresses(nil, []string{ip}), ip)
+	}
+
+	many := make([]string, 0, 2*maxNodeAddresses)
+	for i := range 2 * maxNodeAddresses {
+		many = append(many, fmt.Sprintf("10.0.0.%d", i), "10.0.0.0")
+	}
+
+	require.Len(t, appendAddresses(nil, many), maxNodeAddresses)
 }
 
 // TestRequiredTopology returns a value only if the machine allows no other.

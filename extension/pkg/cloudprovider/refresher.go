@@ -97,7 +97,7 @@ func newRefresher(balancers *loadBalancers, shoot kubernetes.Interface, factory 
 
 	balancers.serving = r.machinesOf
 	balancers.launchers = r.awaitLaunchers
-	balancers.again = r.enqueue
+	balancers.again = r.again
 	balancers.events = r.broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: userAgent})
 
 	// They fail only for informers that have started.
@@ -231,6 +231,12 @@ func isBalanced(service *corev1.Service) bool {
 
 func (r *refresher) enqueue(service *corev1.Service, after time.Duration) {
 	r.queue.AddAfter(service.Namespace+"/"+service.Name, after)
+}
+
+// again is enqueue for steps that are repeated in any case: not before a contested load balancer is to be repaired.
+func (r *refresher) again(service *corev1.Service, after time.Duration) {
+	r.repairs.GC()
+	r.enqueue(service, max(after, r.repairs.Get(service.Namespace+"/"+service.Name)))
 }
 
 // repair is enqueue for a load balancer that another program has changed or deleted.

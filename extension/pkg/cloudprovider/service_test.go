@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 )
@@ -223,6 +224,68 @@ func TestDesired_AddressOfOthers(t *testing.T) {
 	desired, err = b.desired(web(), actual)
 	require.NoError(t, err)
 	require.Equal(t, "192.0.2.8", desired.Spec.LoadBalancerIP)
+}
+
+// TestFamilyPolicy has a second IP family only if the machines serve it.
+func TestFamilyPolicy(t *testing.T) {
+	t.Parallel()
+
+	const (
+		one, preferred, required = corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack
+		v4, v6                   = corev1.IPv4Protocol, corev1.IPv6Protocol
+	)
+
+	for reason, tc := range map[string]struct {
+		policy           corev1.IPFamilyPolicy
+		families, actual []corev1.IPFamily
+		want             corev1.IPFamilyPolicy
+	}{
+		"one":                                  {one, []corev1.IPFamily{v4}, nil, one},
+		"two":                                  {preferred, []corev1.IPFamily{v4, v6}, nil, preferred},
+		"two are required":                     {required, []corev1.IPFamily{v4, v6}, []corev1.IPFamily{v4}, required},
+		"preferred, but the cluster has one":   {preferred, []corev1.IPFamily{v4}, nil, one},
+		"preferred, the load balancer has one": {preferred, []corev1.IPFamily{v4}, []corev1.IPFamily{v4}, one},
+		"adopted with two: addresses remain":   {preferred, []corev1.IPFamily{v4}, []corev1.IPFamily{v4, v6}, preferred},
+		"one is enough now":                    {one, []corev1.IPFamily{v4}, []corev1.IPFamily{v4, v6}, one},
+	} {
+		service := web()
+		service.Spec.IPFamilyPolicy = &tc.policy
+		service.Spec.IPFamilies = tc.families
+
+		actual := upstreams()
+		actual.Spec.IPFamilies = tc.actual
+		require.Equal(t, tc.want, *familyPolicy(service, actual), reason)
+	}
+
+	service := web()
+	service.Spec.IPFamilyPolicy = nil
+	require.Equal(t, one, *familyPolicy(service, upstreams()))
+}
+
+// TestStatus_Families has no address of a family in which no node port listens.
+func TestStatus_Families(t *testing.T) {
+	t.Parallel()
+
+	balancer := upstreams()
+	balancer.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+	balancer.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}, {IP: "2001:db8::1"}, {Hostname: "lb.example.com"}}
+	require.Equal(t, []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}, {Hostname: "lb.example.com"}}, status(web(), balancer).Ingress)
+
+	dual := web()
+	dual.Spec.IPFamilies = balancer.Spec.IPFamilies
+	require.Len(t, status(dual, balancer).Ingress, 3)
+	require.Len(t, balancer.Status.LoadBalancer.Ingress, 3)
+}
+
+// TestCheckOwner adopts a load balancer whose labels are gone: its name has the UID of the Service.
+func TestCheckOwner(t *testing.T) {
+	t.Parallel()
+
+	b := newWorld(t, nil).loadBalancers
+	require.NoError(t, b.checkOwner(&corev1.Service{}))
+	require.NoError(t, b.checkOwner(upstreams()))
+	require.Error(t, b.checkOwner(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{labelCluster: "b"}}}))
+	require.Error(t, b.checkOwner(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"owner": "b"}}}))
 }
 
 // TestStatus bounds the addresses that the provider cluster chooses.
