@@ -19,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	provider "k8s.io/cloud-provider"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
@@ -149,7 +148,7 @@ func TestCloud_LargestSlices(t *testing.T) {
 			machine: machine,
 			name:    strings.Repeat("p", 253),
 			host:    strings.Repeat("h", 253),
-			uid:     types.UID(uid),
+			uid:     uid,
 			ips:     []string{fmt.Sprintf("2001:db8:1111:2222:3333:4444:5555:%04x", i+0x1000)},
 		})
 	}

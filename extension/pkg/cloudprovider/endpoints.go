@@ -102,25 +102,19 @@ func (b *loadBalancers) removeEndpoints(ctx context.Context, service, balancer *
 		return explain(err)
 	}
 
-	ready := map[discoveryv1.AddressType]bool{}
-
 	for _, slice := range existing {
 		if !isOwn(&slice) {
-			ready[slice.AddressType] = ready[slice.AddressType] || slices.ContainsFunc(slice.Endpoints, isReady)
+			continue
 		}
-	}
 
-	for _, slice := range existing {
-		switch {
-		case !isOwn(&slice):
-		case !ready[slice.AddressType] && len(slice.Endpoints) > 0:
+		if len(slice.Endpoints) > 0 && !isReplaced(&slice, existing) {
 			b.again(service, handover)
 
 			return nil
-		default:
-			if err := b.deleteSlice(ctx, balancer, &slice); err != nil {
-				return explain(err)
-			}
+		}
+
+		if err := b.deleteSlice(ctx, balancer, &slice); err != nil {
+			return explain(err)
 		}
 	}
 
@@ -131,6 +125,13 @@ func (b *loadBalancers) removeEndpoints(ctx context.Context, service, balancer *
 
 func isOwn(slice *discoveryv1.EndpointSlice) bool {
 	return slice.Labels[discoveryv1.LabelManagedBy] == endpointsManager
+}
+
+// isReplaced reports whether the provider cluster's controllers have a ready endpoint in the family of a slice.
+func isReplaced(own *discoveryv1.EndpointSlice, all []discoveryv1.EndpointSlice) bool {
+	return slices.ContainsFunc(all, func(slice discoveryv1.EndpointSlice) bool {
+		return !isOwn(&slice) && slice.AddressType == own.AddressType && slices.ContainsFunc(slice.Endpoints, isReady)
+	})
 }
 
 func isReady(endpoint discoveryv1.Endpoint) bool { return ptr.Deref(endpoint.Conditions.Ready, true) }

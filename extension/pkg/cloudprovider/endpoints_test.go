@@ -186,7 +186,7 @@ func TestSlicesOf_Many(t *testing.T) {
 	}
 
 	w.serving = func(*corev1.Service) (machines, error) { return serving, nil }
-	w.loadBalancers.launchers = func(context.Context) ([]launcher, error) { return pods, nil }
+	w.launchers = func(context.Context) ([]launcher, error) { return pods, nil }
 
 	for _, tc := range []struct{ endpoints, slices int }{{most, 3}, {most - 1, 2}, {1, 1}, {0, 1}} {
 		pods = pods[:tc.endpoints]

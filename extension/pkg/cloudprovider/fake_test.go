@@ -129,9 +129,9 @@ func identify(o client.Object) {
 func (w *world) start(config *Config) {
 	w.loadBalancers = newLoadBalancers(config, clusterName, providercluster.ProgramOf(w.client, namespace))
 	w.loadBalancers.events = w.events
-	w.serving = func(*corev1.Service) (machines, error) { return nil, nil }
+	w.serving = func(*corev1.Service) (machines, error) { return machines{}, nil }
 	w.again = func(_ *corev1.Service, after time.Duration) { w.repeated = after }
-	w.loadBalancers.launchers = func(ctx context.Context) ([]launcher, error) {
+	w.launchers = func(ctx context.Context) ([]launcher, error) {
 		return providercluster.Collect(ctx, &w.provider.Cluster, &corev1.PodList{}, func(pod *corev1.Pod) (launcher, bool) {
 			l := launcherOf(pod)
 

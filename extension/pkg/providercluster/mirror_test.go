@@ -66,18 +66,22 @@ func versionedService(name, version string) *corev1.Service {
 
 // mirrored is a Mirror of the versions of Services, whose changes it records.
 type mirrored struct {
-	*scripted
 	*Mirror[*corev1.Service, string]
 
-	changes []string
+	provider *scripted
+	changes  []string
 }
 
 // run runs a Mirror of some Services in a bubble.
 func (m *mirrored) run(t *testing.T, services ...string) {
 	t.Helper()
 
-	m.scripted = &scripted{watches: make(chan *watch.FakeWatcher, 10), refused: m.refusedOr()}
-	m.list(services...)
+	if m.provider == nil {
+		m.provider = &scripted{}
+	}
+
+	m.provider.watches = make(chan *watch.FakeWatcher, 10)
+	m.nextLists(services...)
 
 	text := func(version *string) string {
 		if version == nil {
@@ -87,7 +91,7 @@ func (m *mirrored) run(t *testing.T, services ...string) {
 		return *version
 	}
 	m.Mirror = &Mirror[*corev1.Service, string]{
-		Program: ProgramOf(m.scripted, "machines"),
+		Program: ProgramOf(m.provider, "machines"),
 		List:    &corev1.ServiceList{},
 		Keep:    func(s *corev1.Service) (string, bool) { return s.ResourceVersion, s.Name != "ignored" },
 		Changed: func(name string, before, now *string) {
@@ -107,8 +111,8 @@ func (m *mirrored) run(t *testing.T, services ...string) {
 	t.Cleanup(func() {
 		cancel()
 
-		for len(m.watches) > 0 {
-			(<-m.watches).Stop()
+		for len(m.provider.watches) > 0 {
+			(<-m.provider.watches).Stop()
 		}
 
 		<-ended
@@ -116,19 +120,11 @@ func (m *mirrored) run(t *testing.T, services ...string) {
 	synctest.Wait()
 }
 
-func (m *mirrored) refusedOr() error {
-	if m.scripted == nil {
-		return nil
-	}
-
-	return m.refused
-}
-
-// list chooses the next lists.
-func (m *mirrored) list(names ...string) {
-	m.services = nil
+// nextLists chooses the next lists.
+func (m *mirrored) nextLists(names ...string) {
+	m.provider.services = nil
 	for _, name := range names {
-		m.services = append(m.services, *versionedService(name, "1"))
+		m.provider.services = append(m.provider.services, *versionedService(name, "1"))
 	}
 }
 
@@ -151,7 +147,7 @@ func TestMirror_Follow(t *testing.T) {
 		m.run(t, "a", "b", "ignored")
 		require.Equal(t, []string{"a - 1", "b - 1"}, m.changed())
 
-		begun := <-m.watches
+		begun := <-m.provider.watches
 		begun.Modify(versionedService("a", "101"))
 		begun.Add(versionedService("c", "102"))
 		begun.Delete(versionedService("b", "103"))
@@ -159,7 +155,7 @@ func TestMirror_Follow(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, []string{"a 1 101", "b 1 -", "c - 102"}, m.changed())
 
-		kept, ok := m.Mirror.Get("c")
+		kept, ok := m.Get("c")
 		require.True(t, ok)
 		require.Equal(t, "102", kept)
 
@@ -170,10 +166,10 @@ func TestMirror_Follow(t *testing.T) {
 		begun.Stop()
 		time.Sleep(2 * maxPause) //nolint:forbidigo // The clock jumps.
 		synctest.Wait()
-		require.Equal(t, []string{"100", "110"}, m.versions)
-		require.Equal(t, 1, m.listed)
+		require.Equal(t, []string{"100", "110"}, m.provider.versions)
+		require.Equal(t, 1, m.provider.listed)
 		require.Empty(t, m.changed())
-		(<-m.watches).Stop()
+		(<-m.provider.watches).Stop()
 	})
 }
 
@@ -194,9 +190,9 @@ func TestMirror_Expired(t *testing.T) {
 				m := &mirrored{}
 				m.run(t, "a", "b")
 				m.changed()
-				m.list("b", "c")
+				m.nextLists("b", "c")
 
-				begun := <-m.watches
+				begun := <-m.provider.watches
 				begun.Action(last.Type, last.Object)
 				synctest.Wait()
 				begun.Stop()
@@ -204,7 +200,7 @@ func TestMirror_Expired(t *testing.T) {
 				time.Sleep(2 * minPause) //nolint:forbidigo // The clock jumps.
 				synctest.Wait()
 				require.Equal(t, []string{"a 1 -", "b 1 1", "c - 1"}, m.changed())
-				require.Equal(t, []string{"100", "200"}, m.versions)
+				require.Equal(t, []string{"100", "200"}, m.provider.versions)
 			})
 		})
 	}
@@ -215,7 +211,7 @@ func TestMirror_NoWatch(t *testing.T) {
 	t.Parallel()
 
 	synctest.Test(t, func(t *testing.T) {
-		m := &mirrored{scripted: &scripted{refused: apierrors.NewForbidden(corev1.Resource("services"), "", errors.New("no"))}}
+		m := &mirrored{provider: &scripted{refused: apierrors.NewForbidden(corev1.Resource("services"), "", errors.New("no"))}}
 		m.run(t, "a")
 
 		all, err := m.All()
@@ -223,8 +219,8 @@ func TestMirror_NoWatch(t *testing.T) {
 		require.Equal(t, []string{"1"}, all)
 
 		time.Sleep(time.Hour) //nolint:forbidigo // The clock jumps.
-		require.Greater(t, m.listed, 30)
-		require.Less(t, m.listed, 75)
+		require.Greater(t, m.provider.listed, 30)
+		require.Less(t, m.provider.listed, 75)
 	})
 }
 
@@ -249,7 +245,7 @@ func TestMirror_Bounded(t *testing.T) {
 		m := &mirrored{}
 		m.run(t, "a")
 
-		begun := <-m.watches
+		begun := <-m.provider.watches
 
 		for i := range 9 {
 			begun.Add(versionedService(fmt.Sprint("b", i), strings.Repeat("v", maxKept/8)))
@@ -266,6 +262,6 @@ func TestMirror_Bounded(t *testing.T) {
 		time.Sleep(2 * minPause) //nolint:forbidigo // The clock jumps.
 		synctest.Wait()
 		require.Len(t, m.kept, 1, "it lists them again")
-		(<-m.watches).Stop()
+		(<-m.provider.watches).Stop()
 	})
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/connection"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
+	hostileserver "github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
 )
 
 // programOf returns a program whose provider cluster always gives one answer.
@@ -34,7 +34,7 @@ func programOf(t *testing.T, code int, kind, body string) *Program {
 	t.Cleanup(server.Close)
 
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(file, hostile.Kubeconfig(t, server), 0o600))
+	require.NoError(t, os.WriteFile(file, hostileserver.Kubeconfig(t, server), 0o600))
 
 	p, err := NewProgram("test", "machines", connection.NewSource(connection.Beside(file), transport.AnyServer))
 	require.NoError(t, err)

@@ -81,11 +81,6 @@ var serviceFields = map[string]struct {
 		func(s *corev1.Service) { s.Spec.AllocateLoadBalancerNodePorts = ptr.To(true) },
 		func(b *corev1.Service) bool { return !*b.Spec.AllocateLoadBalancerNodePorts },
 	},
-	"policy of IP families": {
-		func(s *corev1.Service) { s.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyPreferDualStack) },
-		func(s *corev1.Service) { s.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicySingleStack) },
-		func(b *corev1.Service) bool { return *b.Spec.IPFamilyPolicy == corev1.IPFamilyPolicyPreferDualStack },
-	},
 }
 
 // requireCloudControllerFields changes each field of a Service: the provider cluster has the change, and loses it
