@@ -104,6 +104,7 @@ func TestWriteEndpoints_Switch(t *testing.T) {
 	w.serving = func(*corev1.Service) (machines, error) { return machines{"m1": true}, nil }
 
 	w.apply(local())
+	require.Equal(t, handover, w.repeated, "a controller may write endpoints that it had begun with")
 
 	all := w.slices()
 	require.Len(t, all, 1)

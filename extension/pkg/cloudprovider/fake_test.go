@@ -5,6 +5,7 @@ package cloudprovider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -89,6 +90,8 @@ func newWorld(t *testing.T, config *Config, objects ...client.Object) *world {
 				identify(o)
 
 				if service, ok := o.(*corev1.Service); ok {
+					service.CreationTimestamp = metav1.Now()
+
 					if len(service.Spec.IPFamilies) == 0 {
 						service.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
 					}
@@ -110,7 +113,14 @@ func newWorld(t *testing.T, config *Config, objects ...client.Object) *world {
 			return watchAll(ctx, c, list, options...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			return w.request("delete", o, func() error { return c.Delete(ctx, o, opts...) })
+			return w.request("delete", o, func() error {
+				options := (&client.DeleteOptions{}).ApplyOptions(opts)
+				if _, ok := o.(*corev1.Service); ok && (options.Preconditions == nil || *options.Preconditions.UID != o.GetUID()) {
+					return errors.New("a load balancer that another process has created again would be deleted")
+				}
+
+				return c.Delete(ctx, o, opts...)
+			})
 		},
 	})
 	w.start(config)

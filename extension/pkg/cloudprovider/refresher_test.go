@@ -86,7 +86,7 @@ func TestRefresher_Repairs(t *testing.T) {
 	require.NoError(t, w.client.Update(t.Context(), changed))
 	require.Eventually(t, func() bool { return len(w.balancer().Spec.LoadBalancerSourceRanges) == 1 }, patience, interval)
 
-	require.NoError(t, w.client.Delete(t.Context(), w.balancer()))
+	require.NoError(t, w.backdoor.Delete(t.Context(), w.balancer()))
 	require.Eventually(t, func() bool {
 		balancer, err := w.get(t.Context(), restricted)
 
@@ -101,12 +101,13 @@ func TestRefresher_Pending(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
-		w.running(web())
+		r, _ := w.running(web())
 
 		_, err := w.EnsureLoadBalancer(t.Context(), "", web(), nil)
 		require.NoError(t, err)
 
 		time.Sleep(pendingInterval / 2) //nolint:forbidigo // The clock jumps.
+		require.NoError(t, r.refresh(t.Context(), "default/web"))
 		require.Empty(t, w.events.Events)
 		time.Sleep(2 * pendingInterval) //nolint:forbidigo // The clock jumps.
 		require.Contains(t, <-w.events.Events, "Warning LoadBalancerPending The provider cluster has not assigned an address yet")

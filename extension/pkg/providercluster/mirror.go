@@ -110,8 +110,6 @@ func (m *Mirror[O, T]) Run(ctx context.Context) {
 		m.mu.Unlock()
 
 		if err != nil && ctx.Err() == nil {
-			version = ""
-
 			klog.ErrorS(Explain(err), "Failed to follow objects of the provider cluster; trying again", "kind", fmt.Sprintf("%T", m.List))
 		}
 

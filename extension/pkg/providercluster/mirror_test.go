@@ -224,6 +224,34 @@ func TestMirror_NoWatch(t *testing.T) {
 	})
 }
 
+// TestMirror_Recovers tries again soon after a watch that lasted, however long the pauses before were.
+func TestMirror_Recovers(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		m := &mirrored{provider: &scripted{refused: errors.New("unavailable")}}
+		m.run(t, "a")
+		time.Sleep(time.Hour) //nolint:forbidigo // The clock jumps.
+
+		m.provider.refused = nil
+
+		time.Sleep(2 * maxPause) //nolint:forbidigo // The clock jumps.
+
+		begun := <-m.provider.watches
+
+		time.Sleep(2 * maxPause) //nolint:forbidigo // The clock jumps.
+		begun.Error(&metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired})
+		synctest.Wait()
+		begun.Stop()
+		(<-m.provider.watches).Error(&metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired})
+
+		listed := m.provider.listed
+
+		time.Sleep(2 * minPause) //nolint:forbidigo // The clock jumps.
+		require.Equal(t, listed+1, m.provider.listed)
+	})
+}
+
 // TestMirror_Unread has the reason why the objects are not known.
 func TestMirror_Unread(t *testing.T) {
 	t.Parallel()

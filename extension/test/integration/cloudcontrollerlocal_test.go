@@ -60,6 +60,10 @@ func requireCloudControllerLocal(t *testing.T) {
 
 	b.update(t, func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster })
 	b.awaits(t, "selects machines again", func(s *corev1.Service) bool {
+		found, err := b.endpoints(t.Context())
+		require.NoError(t, err)
+		require.Len(t, found, 2, "traffic must not stop")
+
 		return len(s.Spec.Selector) == 2 && s.Annotations["kubevirt.provider.extensions.gardener.cloud/endpoints"] == ""
 	})
 	eventually(t, func(ctx context.Context) (bool, string) {

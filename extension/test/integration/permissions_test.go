@@ -36,7 +36,7 @@ var callsToProvider = map[string][]calls{
 	"cloud-controller-manager": {
 		{"machines", "virtualmachines.kubevirt.io", "get"},
 		{"machines", "virtualmachineinstances.kubevirt.io", "get"},
-		{"machines", "services", "get watch create update delete"},
+		{"machines", "services", "get list watch create update delete"},
 		{"machines", "pods", "list watch"},
 		{"machines", "endpointslices.discovery.k8s.io", "list create update delete"},
 		{"machines", "endpoints", "delete"},

@@ -170,7 +170,7 @@ var identities = []identity.Identity{
 		// pkg/cloudprovider.
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines", "virtualmachineinstances"}, Verbs: []string{"get"}},
-			{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get", "watch", "create", "update", "delete"}},
+			{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get", "list", "watch", "create", "update", "delete"}},
 			// For the policy Local. Endpoints are those of older controllers of the provider cluster.
 			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}},
 			{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"list", "create", "update", "delete"}},
