@@ -14,7 +14,7 @@ import (
 )
 
 // TestDesired_Fields changes each field of a Service, and takes the change back. What the provider cluster has set
-// remains. The table in docs/usage/load-balancers.md has the same rows; the suite of the extension repeats them
+// remains. The table in docs/usage/usage-as-end-user.md has the same fields; the suite of the extension repeats them
 // with real API servers.
 func TestDesired_Fields(t *testing.T) {
 	t.Parallel()
