@@ -211,6 +211,7 @@ func TestLauncherOf(t *testing.T) {
 	t.Parallel()
 
 	require.Equal(t, launcher{machine: "m", name: "virt-launcher-m", host: "host-m", uid: "m", ips: []string{"10.1.0.1"}}, launcherOf(pod("m", "10.1.0.1")))
+	require.Len(t, launcherOf(pod("m", "10.1.0.1", "fd00::1", "fd00::2")).ips, maxAddresses, "a hostile server could send many")
 
 	for reason, change := range map[string]func(*corev1.Pod){
 		"a migration's target is not ready": func(p *corev1.Pod) { p.Status.Conditions = nil },
