@@ -89,6 +89,7 @@ func TestProgram_NotFound(t *testing.T) {
 		"without details":  {"application/json", status + `null}`, false},
 		"another name":     {"application/json", status + `{"name":"m1","kind":"virtualmachines","group":"kubevirt.io"}}`, false},
 		"another kind":     {"application/json", status + `{"name":"m0","kind":"namespaces"}}`, false},
+		"the instance's":   {"application/json", status + `{"name":"m0","kind":"virtualmachineinstances","group":"kubevirt.io"}}`, false},
 		"another group":    {"application/json", status + `{"name":"m0","kind":"virtualmachines","group":"other.io"}}`, false},
 	} {
 		t.Run(reason, func(t *testing.T) {
