@@ -138,6 +138,41 @@ func TestWriteEndpoints_Switch(t *testing.T) {
 	require.Equal(t, []string{"get v1.Service"}, w.sent()[:1])
 }
 
+// TestRemoveEndpoints_Families keeps the endpoints of a family in which the provider cluster has none yet.
+func TestRemoveEndpoints_Families(t *testing.T) {
+	t.Parallel()
+
+	dual := upstreams()
+	dual.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+	dual.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyPreferDualStack)
+
+	service := func(policy corev1.ServiceExternalTrafficPolicy) *corev1.Service {
+		s := local()
+		s.Spec.ExternalTrafficPolicy = policy
+		s.Spec.IPFamilies = dual.Spec.IPFamilies
+		s.Spec.IPFamilyPolicy = dual.Spec.IPFamilyPolicy
+
+		return s
+	}
+
+	w := newWorld(t, nil, dual, pod("m1", "10.1.0.1", "fd00::1"))
+	w.serving = func(*corev1.Service) (machines, error) { return machines{"m1": true}, nil }
+	w.apply(service(corev1.ServiceExternalTrafficPolicyLocal))
+	require.Len(t, w.slices(), 2)
+
+	require.NoError(t, w.client.Create(t.Context(), theirs(name+"-x", "endpointslice-controller.k8s.io", "10.1.0.1")))
+	balancer := w.apply(service(corev1.ServiceExternalTrafficPolicyCluster))
+	require.Contains(t, w.slices(), name+"-ipv6")
+	require.Contains(t, balancer.Annotations, annotationEndpoints)
+	require.Equal(t, handover, w.repeated)
+
+	second := theirs(name+"-y", "endpointslice-controller.k8s.io", "fd00::1")
+	second.AddressType = discoveryv1.AddressTypeIPv6
+	require.NoError(t, w.client.Create(t.Context(), second))
+	require.NotContains(t, w.apply(service(corev1.ServiceExternalTrafficPolicyCluster)).Annotations, annotationEndpoints)
+	require.Len(t, w.slices(), 2)
+}
+
 // TestApply_KeepsSelector does not take the endpoints from a load balancer that it cannot give others, but applies all
 // other changes.
 func TestApply_KeepsSelector(t *testing.T) {
