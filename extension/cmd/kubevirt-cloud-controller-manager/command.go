@@ -64,7 +64,9 @@ func controllers() map[string]app.ControllerInitFuncConstructor {
 	all := maps.Clone(app.DefaultInitFuncConstructors)
 	all[upstreamEndpoints] = app.ControllerInitFuncConstructor{
 		Constructor: func(app.ControllerInitContext, *config.CompletedConfig, provider.Interface) app.InitFunc {
-			return func(context.Context, manager.ControllerContext) (controller.Interface, bool, error) { return nil, false, nil }
+			return func(context.Context, manager.ControllerContext) (controller.Interface, bool, error) {
+				return nil, false, nil
+			}
 		},
 	}
 

@@ -47,7 +47,7 @@ type world struct {
 	client client.WithWatch
 	// backdoor sends requests that are neither recorded nor failed.
 	backdoor client.WithWatch
-	events *record.FakeRecorder
+	events   *record.FakeRecorder
 
 	// expires is the next watch.
 	expires watch.Interface

@@ -150,3 +150,23 @@ func TestRefresher_Moved(t *testing.T) {
 		require.Equal(t, "10.1.0.8", w.slices()[name+"-ipv4"].Endpoints[0].Addresses[0])
 	})
 }
+
+// TestFollowed_Idle sends no request for load balancers that do not change.
+func TestFollowed_Idle(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, pod("m1", "10.1.0.1"))
+		service := local()
+		service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
+		w.running(service, slice("m1"))
+		time.Sleep(time.Second) //nolint:forbidigo // The clock jumps.
+		w.apply(service)
+		w.assign(service.Status.LoadBalancer.Ingress...)
+		time.Sleep(2 * pendingInterval) //nolint:forbidigo // The clock jumps.
+
+		w.sent()
+		time.Sleep(time.Hour) //nolint:forbidigo // The clock jumps.
+		require.Empty(t, w.sent())
+	})
+}

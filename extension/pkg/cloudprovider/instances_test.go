@@ -172,6 +172,27 @@ func TestInstances_Metadata(t *testing.T) {
 	require.ErrorContains(t, err, "belongs to another cluster")
 }
 
+// TestInstances_Requests sends one request for each question of Kubernetes' controllers.
+func TestInstances_Requests(t *testing.T) {
+	t.Parallel()
+
+	w := newWorld(t, nil, machine(clusterName), instance("m"))
+	i := w.instances()
+	initialized := node("kubevirt://m")
+	initialized.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.1.0.5"}}
+
+	_, err := i.InstanceMetadata(t.Context(), initialized)
+	require.NoError(t, err)
+	require.Equal(t, []string{"get v1.VirtualMachineInstance"}, w.sent(), "every --node-status-update-frequency")
+
+	_, err = i.InstanceExists(t.Context(), initialized)
+	require.NoError(t, err)
+
+	_, err = i.InstanceShutdown(t.Context(), initialized)
+	require.NoError(t, err)
+	require.Equal(t, []string{"get v1.VirtualMachine", "get v1.VirtualMachineInstance"}, w.sent(), "every --node-monitor-period, while it is not ready")
+}
+
 // TestInstances_Unlabelled reads no machines without the label where all machines have it: others of the namespace
 // belong to its operator.
 func TestInstances_Unlabelled(t *testing.T) {
