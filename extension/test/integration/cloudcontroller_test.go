@@ -35,6 +35,7 @@ func TestCloudControllerManager(t *testing.T) {
 		run  func(*testing.T)
 	}{
 		{"fields of a Service", requireCloudControllerFields},
+		{"type of a Service", requireCloudControllerType},
 		{"addresses", requireCloudControllerAddresses},
 		{"policy Local", requireCloudControllerLocal},
 		{"Nodes", requireCloudControllerNodes},

@@ -6,11 +6,14 @@ package integration
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,41 +22,42 @@ import (
 )
 
 // serviceFields are the fields of a Service: what the provider cluster has after a Service was created without the
-// change, and then changed, and after the change was taken back; and the same for a Service created with it.
+// change, and then changed, and after the change was taken back; and the same for a Service created with it. The names
+// begin with those of the rows in docs/usage/usage-as-end-user.md.
 var serviceFields = map[string]struct {
 	change, back func(*corev1.Service)
 	has          func(*corev1.Service) bool
 }{
-	"port": {
+	"`ports`: port": {
 		func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 }, func(s *corev1.Service) { s.Spec.Ports[0].Port = 80 },
 		func(b *corev1.Service) bool { return b.Spec.Ports[0].Port == 81 },
 	},
-	"node port": {
+	"`ports`: node port": {
 		func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 31999 }, func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 31998 },
 		func(b *corev1.Service) bool { return b.Spec.Ports[0].TargetPort == intstr.FromInt32(31999) },
 	},
-	"second protocol": {
+	"`ports`: second protocol": {
 		func(s *corev1.Service) {
 			s.Spec.Ports = append(s.Spec.Ports[:1], corev1.ServicePort{Name: "udp", Port: 80, Protocol: corev1.ProtocolUDP})
 		},
 		func(s *corev1.Service) { s.Spec.Ports = s.Spec.Ports[:1] },
 		func(b *corev1.Service) bool { return len(b.Spec.Ports) == 2 && b.Spec.Ports[1].TargetPort.IntVal > 0 },
 	},
-	"protocol of the application": {
+	"`ports`: protocol of the application": {
 		func(s *corev1.Service) { s.Spec.Ports[0].AppProtocol = ptr.To("kubernetes.io/h2c") }, func(s *corev1.Service) { s.Spec.Ports[0].AppProtocol = nil },
 		func(b *corev1.Service) bool { return b.Spec.Ports[0].AppProtocol != nil },
 	},
-	"allowed annotation": {
+	"annotations: allowed one": {
 		func(s *corev1.Service) { s.Annotations = map[string]string{"metallb.io/address-pool": "a"} }, func(s *corev1.Service) { s.Annotations = nil },
 		func(b *corev1.Service) bool { return b.Annotations["metallb.io/address-pool"] == "a" },
 	},
-	"source ranges": {
+	"`loadBalancerSourceRanges`": {
 		func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }, func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = nil },
 		func(b *corev1.Service) bool {
 			return slices.Equal(b.Spec.LoadBalancerSourceRanges, []string{"192.0.2.0/24"})
 		},
 	},
-	"session affinity": {
+	"`sessionAffinity`": {
 		func(s *corev1.Service) { s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP },
 		func(s *corev1.Service) {
 			s.Spec.SessionAffinity, s.Spec.SessionAffinityConfig = corev1.ServiceAffinityNone, nil
@@ -62,18 +66,18 @@ var serviceFields = map[string]struct {
 			return b.Spec.SessionAffinity == corev1.ServiceAffinityClientIP && *b.Spec.SessionAffinityConfig.ClientIP.TimeoutSeconds == 10800
 		},
 	},
-	"address": {
+	"`loadBalancerIP`": {
 		func(s *corev1.Service) { s.Spec.LoadBalancerIP = "192.0.2.7" }, func(s *corev1.Service) { s.Spec.LoadBalancerIP = "" },
 		func(b *corev1.Service) bool { return b.Spec.LoadBalancerIP == "192.0.2.7" },
 	},
-	"policy Local": {
+	"`externalTrafficPolicy: Local`": {
 		func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal },
 		func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster },
 		func(b *corev1.Service) bool {
 			return b.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal && len(b.Spec.Selector) == 0 && b.Spec.HealthCheckNodePort > 0
 		},
 	},
-	"without node ports of the load balancer": {
+	"`allocateLoadBalancerNodePorts: false`": {
 		func(s *corev1.Service) {
 			s.Spec.AllocateLoadBalancerNodePorts = ptr.To(false)
 			s.Spec.Ports[0].NodePort = max(s.Spec.Ports[0].NodePort, 31997)
@@ -91,8 +95,13 @@ func requireCloudControllerFields(t *testing.T) {
 	namespace := providerNamespace(t, "ccm-fields")
 	startCloudController(t, seed.CloudController{ClusterName: "fields", Namespace: namespace, Config: "loadBalancer: {allowedAnnotations: ['metallb.io/*']}\n"})
 
+	page, err := os.ReadFile("../../docs/usage/usage-as-end-user.md")
+	require.NoError(t, err)
+
 	for name, tc := range serviceFields {
 		t.Run(name, func(t *testing.T) {
+			require.Contains(t, string(page), "\n| "+rowOf(name), "a row of the table")
+
 			b := newBalanced(t, theSeed.Client, namespace, nil)
 			created := b.awaits(t, "created", func(*corev1.Service) bool { return true })
 			require.False(t, tc.has(created))
@@ -110,6 +119,38 @@ func requireCloudControllerFields(t *testing.T) {
 			with.delete(t)
 		})
 	}
+}
+
+// rowOf returns the beginning of the row of a case.
+func rowOf(name string) string {
+	if row, _, detailed := strings.Cut(name, ": "); detailed && !strings.HasSuffix(name, "`") {
+		return row
+	}
+
+	return name
+}
+
+// requireCloudControllerType deletes the load balancer of a Service that is not of the type any more, creates it again,
+// and never copies externalIPs.
+func requireCloudControllerType(t *testing.T) {
+	t.Helper()
+
+	namespace := providerNamespace(t, "ccm-type")
+	startCloudController(t, seed.CloudController{ClusterName: "type", Namespace: namespace})
+
+	b := newBalanced(t, theSeed.Client, namespace, func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"192.0.2.77"} })
+	created := b.awaits(t, "created", func(*corev1.Service) bool { return true })
+	require.Empty(t, created.Spec.ExternalIPs)
+
+	b.update(t, func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })
+	eventually(t, func(ctx context.Context) (bool, string) {
+		_, err := b.balancer(ctx)
+
+		return apierrors.IsNotFound(err), fmt.Sprint("the load balancer remains ", err)
+	})
+	b.update(t, func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer })
+	b.awaits(t, "created again", func(s *corev1.Service) bool { return s.UID != created.UID })
+	b.delete(t)
 }
 
 // requireCloudControllerAddresses reports an address late, changed and withdrawn, with its mode, and repairs what
