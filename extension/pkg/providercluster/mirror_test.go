@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,6 +26,7 @@ import (
 type scripted struct {
 	client.WithWatch
 
+	mu       sync.Mutex
 	services []corev1.Service
 	listed   int
 	// versions are those at which watches began.
@@ -35,6 +37,9 @@ type scripted struct {
 
 // List implements client.Reader.
 func (s *scripted) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
 	s.listed++
 
 	all, _ := list.(*corev1.ServiceList)
@@ -46,6 +51,9 @@ func (s *scripted) List(_ context.Context, list client.ObjectList, _ ...client.L
 
 // Watch implements client.WithWatch.
 func (s *scripted) Watch(_ context.Context, _ client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
 	if s.refused != nil {
 		return nil, s.refused
 	}
@@ -58,6 +66,20 @@ func (s *scripted) Watch(_ context.Context, _ client.ObjectList, options ...clie
 	s.watches <- begun
 
 	return begun, nil
+}
+
+func (s *scripted) lists() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.listed
+}
+
+func (s *scripted) begun() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return slices.Clone(s.versions)
 }
 
 func versionedService(name, version string) *corev1.Service {
@@ -120,8 +142,26 @@ func (m *mirrored) run(t *testing.T, services ...string) {
 	synctest.Wait()
 }
 
+// count returns the number of objects of which something is kept.
+func (m *mirrored) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	return len(m.kept)
+}
+
+func (m *mirrored) reason() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	return m.failed
+}
+
 // nextLists chooses the next lists.
 func (m *mirrored) nextLists(names ...string) {
+	m.provider.mu.Lock()
+	defer m.provider.mu.Unlock()
+
 	m.provider.services = nil
 	for _, name := range names {
 		m.provider.services = append(m.provider.services, *versionedService(name, "1"))
@@ -166,8 +206,8 @@ func TestMirror_Follow(t *testing.T) {
 		begun.Stop()
 		time.Sleep(2 * maxPause) //nolint:forbidigo // The clock jumps.
 		synctest.Wait()
-		require.Equal(t, []string{"100", "110"}, m.provider.versions)
-		require.Equal(t, 1, m.provider.listed)
+		require.Equal(t, []string{"100", "110"}, m.provider.begun())
+		require.Equal(t, 1, m.provider.lists())
 		require.Empty(t, m.changed())
 		(<-m.provider.watches).Stop()
 	})
@@ -200,7 +240,7 @@ func TestMirror_Expired(t *testing.T) {
 				time.Sleep(2 * minPause) //nolint:forbidigo // The clock jumps.
 				synctest.Wait()
 				require.Equal(t, []string{"a 1 -", "b 1 1", "c - 1"}, m.changed())
-				require.Equal(t, []string{"100", "200"}, m.provider.versions)
+				require.Equal(t, []string{"100", "200"}, m.provider.begun())
 			})
 		})
 	}
@@ -219,8 +259,9 @@ func TestMirror_NoWatch(t *testing.T) {
 		require.Equal(t, []string{"1"}, all)
 
 		time.Sleep(time.Hour) //nolint:forbidigo // The clock jumps.
-		require.Greater(t, m.provider.listed, 30)
-		require.Less(t, m.provider.listed, 75)
+		synctest.Wait()
+		require.Greater(t, m.provider.lists(), 30)
+		require.Less(t, m.provider.lists(), 75)
 	})
 }
 
@@ -232,8 +273,11 @@ func TestMirror_Recovers(t *testing.T) {
 		m := &mirrored{provider: &scripted{refused: errors.New("unavailable")}}
 		m.run(t, "a")
 		time.Sleep(time.Hour) //nolint:forbidigo // The clock jumps.
+		synctest.Wait()
 
+		m.provider.mu.Lock()
 		m.provider.refused = nil
+		m.provider.mu.Unlock()
 
 		time.Sleep(2 * maxPause) //nolint:forbidigo // The clock jumps.
 
@@ -242,13 +286,14 @@ func TestMirror_Recovers(t *testing.T) {
 		time.Sleep(2 * maxPause) //nolint:forbidigo // The clock jumps.
 		begun.Error(&metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired})
 		synctest.Wait()
-		begun.Stop()
 		(<-m.provider.watches).Error(&metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired})
+		synctest.Wait()
 
-		listed := m.provider.listed
+		listed := m.provider.lists()
 
 		time.Sleep(2 * minPause) //nolint:forbidigo // The clock jumps.
-		require.Equal(t, listed+1, m.provider.listed)
+		synctest.Wait()
+		require.Equal(t, listed+1, m.provider.lists())
 	})
 }
 
@@ -275,21 +320,19 @@ func TestMirror_Bounded(t *testing.T) {
 
 		begun := <-m.provider.watches
 
-		for i := range 9 {
+		for i := 0; m.reason() == nil; i++ {
 			begun.Add(versionedService(fmt.Sprint("b", i), strings.Repeat("v", maxKept/8)))
+			synctest.Wait()
 		}
-
-		synctest.Wait()
-		begun.Stop()
 
 		_, err := m.All()
 		require.NoError(t, err)
-		require.ErrorContains(t, m.failed, "takes more than")
-		require.LessOrEqual(t, len(m.kept), 9)
+		require.ErrorContains(t, m.reason(), "takes more than")
+		require.LessOrEqual(t, m.count(), 9)
 
 		time.Sleep(2 * minPause) //nolint:forbidigo // The clock jumps.
 		synctest.Wait()
-		require.Len(t, m.kept, 1, "it lists them again")
+		require.Equal(t, 1, m.count(), "it lists them again")
 		(<-m.provider.watches).Stop()
 	})
 }
