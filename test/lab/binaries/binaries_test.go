@@ -237,7 +237,7 @@ func TestLayoutOfAVersion(t *testing.T) {
 	b := chosen.binaries(assets{})
 	require.Equal(t, "1.32", b.KubernetesVersion.Minor())
 	require.Contains(t, b.KubeAPIServer, "/cache/kubernetes-1.32-")
-	require.Equal(t, "1.34", chosen.versions["kubelet"].Minor(), "real guests have one kubelet")
+	require.Equal(t, "1.34", chosen.versions["kubelet"].Minor(), "real nodes have one kubelet")
 }
 
 // TestOldKubeVirt shows that KubeVirt runs under a Kubernetes that it supports, and under no newer one.
@@ -260,15 +260,12 @@ func TestOldKubeVirt(t *testing.T) {
 	require.ErrorContains(t, err, "KUBERNETES=1.34: KUBEVIRT=1.6 runs under Kubernetes 1.33 and older")
 }
 
-// TestGuestVersions requires the programs of real guests to have the versions of the lab's components,
-// and virt-launcher the version of KubeVirt that the lab with real guests runs.
-func TestGuestVersions(t *testing.T) {
+// TestNodeVersions requires the programs of real nodes to have the versions of the lab's components.
+func TestNodeVersions(t *testing.T) {
 	t.Parallel()
 	for set, want := range map[string]struct{ module, minor string }{
 		"kubelet":    {module: kubernetes.module, minor: kubernetes.preset},
 		"kube-proxy": {module: kubernetes.module, minor: kubernetes.preset},
-		"importer":   {module: cdi.module, minor: cdi.preset},
-		"launcher":   {module: kubeVirt.module, minor: launcherMinor},
 	} {
 		version, err := required(filepath.Join("../modules", set), want.module)
 		require.NoError(t, err)

@@ -88,7 +88,7 @@ func (l layout) nodePrograms() []step {
 		packages = append(packages, kubeVirtCommands+map[string]string{"libvirt-hook-client": "virt-launcher/"}[name]+name)
 	}
 	return []step{
-		l.kubelet(),
+		s("kubelet", "kubelet", 60*time.Second, []string{"kubelet"}, compile(kubernetesLdflags(l.versions["kubelet"]), "k8s.io/kubernetes/cmd/kubelet")),
 		s("runc", "runc", 40*time.Second, []string{"runc"}, compileWithC(tags, "github.com/opencontainers/runc")),
 		// libvirt_dlopen loads libvirt at run time, so that this machine needs no headers of it.
 		s("virt-launcher and virt-handler", nodeSet, 120*time.Second, []string{"virt-launcher", "virt-handler"},
@@ -96,8 +96,8 @@ func (l layout) nodePrograms() []step {
 		s("KubeVirt's other programs for nodes", nodeSet, 30*time.Second, staticPrograms(), compile(ldflags, packages...)),
 		s("container-disk", nodeSet, time.Second, []string{"container-disk"}, compiledFromC(kubeVirtModule, "cmd/container-disk-v2alpha/main.c")),
 		s("KubeVirt's files for launchers", nodeSet, time.Second, []string{launcherFiles}, copied(kubeVirtModule, "cmd/virt-launcher")),
-		s("CDI's importer for pods", "importer", 200*time.Second, []string{cdiImporter}, compile(ldflags, cdi.module+"/cmd/cdi-importer")),
-		s("CDI's cloner and upload server", "importer", 40*time.Second, []string{cdiCloner, cdiUploadServer, cdiClonerFiles},
+		s("CDI's importer", cdi.set, 200*time.Second, []string{cdiImporter}, compile(ldflags, cdi.module+"/cmd/cdi-importer")),
+		s("CDI's cloner and upload server", cdi.set, 40*time.Second, []string{cdiCloner, cdiUploadServer, cdiClonerFiles},
 			both(compile(ldflags, cdi.module+"/cmd/cdi-cloner", cdi.module+"/cmd/cdi-uploadserver"), copied(cdi.module, "cmd/cdi-cloner"))),
 		s(kubeProxy, kubeProxy, 90*time.Second, []string{kubeProxy}, compile(kubernetesLdflags(l.versions["kubelet"]), "k8s.io/kubernetes/cmd/kube-proxy")),
 		s("CoreDNS", coreDNS, 120*time.Second, []string{coreDNS}, compile(ldflags, "./cmd/coredns")),

@@ -21,6 +21,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/guest"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/host"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/images"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/root"
@@ -41,6 +42,15 @@ func (p *prepared) prepareNodes(ctx context.Context, progress io.Writer) (err er
 	}
 	p.images, err = images.Ensure(ctx, p.binaries, p.root, progress)
 	return err
+}
+
+// EnsureGuestImage returns the disk image of workers that join, and first builds it and what it is built from if they are missing.
+func EnsureGuestImage(ctx context.Context, progress io.Writer) (string, error) {
+	var p prepared
+	if err := p.prepareNodes(ctx, progress); err != nil {
+		return "", err
+	}
+	return guest.Ensure(ctx, guest.Parts{Kubelet: p.binaries.Kubelet, Root: p.root, Images: p.images}, progress)
 }
 
 // bootNodes makes the network of the nodes, in which the control planes listen, and starts the nodes, which import their
@@ -78,6 +88,22 @@ func (l *Lab) realNodes(o Options) *controlplane.Nodes {
 		Emulation:   !node.HasKVM(),
 		VirtHandler: l.Binaries.VirtHandlerManifest(),
 	}
+}
+
+// kubelets returns how the control cluster and the kubelets of guests on real nodes reach each other, or nil.
+func (l *Lab) kubelets() *controlplane.Kubelets {
+	if l.Nodes == nil {
+		return nil
+	}
+	return &controlplane.Kubelets{Server: node.Gateway}
+}
+
+// joinArgs gives bootstrap tokens the permissions that real kubelets need, as the shipped Deployment does.
+func (l *Lab) joinArgs() []string {
+	if l.kubelets() == nil {
+		return nil
+	}
+	return []string{"--bootstrap-token-auth-extra-groups=" + controlplane.Bootstrappers}
 }
 
 // joinNodes lets the nodes join, starts virt-handler, and returns when they are ready.

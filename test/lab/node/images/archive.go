@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -122,16 +121,4 @@ func digest(path string) (string, error) {
 		return "", fmt.Errorf("read layer: %w", err)
 	}
 	return fmt.Sprintf("sha256:%x", h.Sum(nil)), nil
-}
-
-// hashFiles writes the paths of files, and the checksums of their contents.
-func hashFiles(into io.Writer, files fs.FS) error {
-	return fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		data, err := fs.ReadFile(files, path)
-		fmt.Fprintf(into, "%s %x\n", path, sha256.Sum256(data))
-		return err
-	})
 }

@@ -38,8 +38,11 @@ const (
 //go:embed *.go files
 var builder embed.FS
 
-// archives are the files in the folder of Ensure.
-var archives = []string{"busybox.tar", "counter.tar", "kubevirt.tar"}
+// BusyboxArchive is the file with the image of Busybox in the folder of Ensure.
+const BusyboxArchive = "busybox.tar"
+
+// archives are the files in that folder.
+var archives = []string{BusyboxArchive, "counter.tar", "kubevirt.tar"}
 
 // Ensure returns a folder with an archive for each image, and first writes them if they are missing. root is
 // the folder of package root.
@@ -75,7 +78,7 @@ func hashRecipe(built *binaries.Binaries, root string) (string, error) {
 	}
 	h := sha256.New()
 	fmt.Fprintln(h, built.NodePrograms, built.CDIImporter, root, info.ModTime().UnixNano())
-	if err := hashFiles(h, builder); err != nil {
+	if err := binaries.HashFiles(h, builder); err != nil {
 		return "", fmt.Errorf("hash the recipe of the images: %w", err)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:12], nil
