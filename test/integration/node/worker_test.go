@@ -163,35 +163,37 @@ func (w *worker) counts(ctx context.Context) ([]int64, error) { return w.countsO
 
 // countsOn returns the same of one of several machines.
 func (w *worker) countsOn(ctx context.Context, machine string) ([]int64, error) {
+	console, err := w.console(ctx, machine)
+
+	return parseCounts(console), err
+}
+
+// console returns what a machine's present launcher has read from its guest's console.
+func (w *worker) console(ctx context.Context, machine string) (string, error) {
 	instance, err := w.KubeVirt.KubevirtV1().VirtualMachineInstances(w.ProviderNamespace).Get(ctx, machine, metav1.GetOptions{})
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 
 	pods, err := w.Kube.CoreV1().Pods(w.ProviderNamespace).List(ctx, metav1.ListOptions{LabelSelector: kubevirtv1.CreatedByLabel + "=" + string(instance.UID)})
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 
 	for _, pod := range pods.Items {
 		if pod.Spec.NodeName == instance.Status.NodeName && pod.Status.Phase == corev1.PodRunning {
-			return w.countsOf(ctx, pod.Name)
+			log, err := w.Kube.CoreV1().Pods(w.ProviderNamespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: "guest-console-log"}).DoRaw(ctx)
+
+			return string(log), err
 		}
 	}
 
-	return nil, errNoConsole
+	return "", errNoConsole
 }
 
-// countsOf returns what the guest has counted on the console of one launcher. The last line may be incomplete.
-func (w *worker) countsOf(ctx context.Context, pod string) ([]int64, error) {
-	log, err := w.Kube.CoreV1().Pods(w.ProviderNamespace).GetLogs(pod, &corev1.PodLogOptions{Container: "guest-console-log"}).DoRaw(ctx)
-	if err != nil {
-		return nil, err
-	}
-
-	var counts []int64
-
-	for _, line := range strings.Split(string(log), "\n") {
+// parseCounts returns what a guest has counted on its console. The last line may be incomplete.
+func parseCounts(console string) (counts []int64) {
+	for _, line := range strings.Split(console, "\n") {
 		const digits = 4
 
 		if line = strings.TrimSpace(line); len(line) != digits {
@@ -203,7 +205,7 @@ func (w *worker) countsOf(ctx context.Context, pod string) ([]int64, error) {
 		}
 	}
 
-	return counts, nil
+	return counts
 }
 
 // awaitCount waits until the guest has counted to a number on the console of its present launcher, and returns its last one.
