@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"errors"
 	"net"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
@@ -51,14 +53,17 @@ func (w *worker) login(t *testing.T, command string) (string, error) {
 	config := &ssh.ClientConfig{
 		User:            "debian",
 		Auth:            []ssh.AuthMethod{ssh.PublicKeys(operatorKey())},
-		HostKeyCallback: ssh.InsecureIgnoreHostKey(), //nolint:gosec // the guest has just made its key
+		HostKeyCallback: ssh.InsecureIgnoreHostKey(), // the guest has just made its key
 		Timeout:         time.Minute,
 	}
 
-	harness.Eventually(t, "a login into the guest", func(context.Context) (bool, error) {
-		var err error
+	harness.Eventually(t, "a login into the guest", func(ctx context.Context) (bool, error) {
+		address, err := w.address(ctx)
+		if err != nil {
+			return false, err
+		}
 
-		client, err = ssh.Dial("tcp", net.JoinHostPort(w.address(t), "22"), config)
+		client, err = ssh.Dial("tcp", net.JoinHostPort(address, "22"), config)
 
 		return err == nil, err
 	})
@@ -84,16 +89,19 @@ func (w *worker) mustLogin(t *testing.T, command string) string {
 }
 
 // address returns the address of the guest on the pod network.
-func (w *worker) address(t *testing.T) string {
-	t.Helper()
+func (w *worker) address(ctx context.Context) (string, error) {
+	found, err := w.KubeVirt.KubevirtV1().VirtualMachineInstances(w.ProviderNamespace).Get(ctx, w.machine.Name, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
 
-	for _, status := range w.instance(t).Status.Interfaces {
-		if status.Name == "default" {
-			return status.IP
+	for _, status := range found.Status.Interfaces {
+		if status.Name == "default" && status.IP != "" {
+			return status.IP, nil
 		}
 	}
 
-	return ""
+	return "", errors.New("the instance has no address")
 }
 
 // logConsole writes the end of the guest's console to the output of a failed test.

@@ -77,12 +77,15 @@ func (w *worker) pod(ctx context.Context) (*corev1.Pod, error) {
 func (w *worker) addAddress(t *testing.T) {
 	t.Helper()
 
+	address, err := w.address(t.Context())
+	require.NoError(t, err)
+
 	nodes := w.Target.CoreV1().Nodes()
 	node, err := nodes.Get(t.Context(), w.machine.Name, metav1.GetOptions{})
 	require.NoError(t, err)
 
 	node.Status.Addresses = []corev1.NodeAddress{
-		{Type: corev1.NodeHostName, Address: node.Name}, {Type: corev1.NodeInternalIP, Address: w.address(t)},
+		{Type: corev1.NodeHostName, Address: node.Name}, {Type: corev1.NodeInternalIP, Address: address},
 	}
 	_, err = nodes.UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
 	require.NoError(t, err)

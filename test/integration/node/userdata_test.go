@@ -64,6 +64,8 @@ func file(path string) string {
 // TestUserData boots guests from all data sources and in all formats of user data, which do not join, but report to their console. They have
 // their host names from KubeVirt's metadata.
 func TestUserData(t *testing.T) {
+	t.Parallel()
+
 	// The default binding, for which the driver generates network data: the guest has another MAC address at each boot.
 	const changing = `{"networks":[{"pod":{}}]}`
 
