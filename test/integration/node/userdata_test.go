@@ -25,7 +25,8 @@ import (
 // reporter is a script that writes a line of what the guest knows for each of its boots.
 const reporter = `#!/bin/sh
 echo "REPORT $(hostname) $(cut -d: -f1 /var/lib/cloud/instance/datasource) $(cat /var/lib/cloud/data/instance-id)" \
-  "$(cat /sys/class/net/enp1s0/address) $(ip -4 -oneline address show dev enp1s0 | awk '{print $4}') END" >> /var/lib/reports
+  "$(cat /sys/class/net/enp1s0/address) $(ip -4 -oneline address show scope global | awk '{print $2 "=" $4}' | paste -s -d ,)" \
+  "$(ip -4 route get 192.0.2.1 | sed -n 's/.* dev \([^ ]*\).*/\1/p') END" >> /var/lib/reports
 cat /var/lib/reports > /dev/ttyS0
 `
 
@@ -101,7 +102,8 @@ func TestUserData(t *testing.T) {
 				require.Equal(t, w.machine.Name, report.name)
 				require.Equal(t, test.source, report.source)
 				require.Equal(t, reports[0].instance, report.instance, "cloud-init has run its part for new instances once")
-				require.Equal(t, "10.0.2.2/24", report.ip, test.reason)
+				require.Equal(t, "enp1s0=10.0.2.2/24", report.addresses, test.reason)
+				require.Equal(t, "enp1s0", report.route)
 			}
 
 			if test.source == "DataSourceConfigDrive" {
@@ -119,9 +121,9 @@ func TestUserData(t *testing.T) {
 }
 
 // report is a line of the reporter.
-type report struct{ name, source, instance, mac, ip string }
+type report struct{ name, source, instance, mac, addresses, route string }
 
-var reportLine = regexp.MustCompile(`REPORT (\S+) (\S+) (\S+) (\S+) (\S+) END`)
+var reportLine = regexp.MustCompile(`REPORT (\S+) (\S+) (\S+) (\S+) (\S+) (\S+) END`)
 
 // awaitReports waits for the reports of a number of boots on the console.
 func (w *worker) awaitReports(t *testing.T, boots int) (reports []report) {
@@ -132,7 +134,7 @@ func (w *worker) awaitReports(t *testing.T, boots int) (reports []report) {
 		reports = nil
 
 		for _, match := range reportLine.FindAllStringSubmatch(console, -1) {
-			reports = append(reports, report{name: match[1], source: match[2], instance: match[3], mac: match[4], ip: match[5]})
+			reports = append(reports, report{match[1], match[2], match[3], match[4], match[5], match[6]})
 		}
 
 		return len(reports) >= boots, err
