@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -270,6 +271,17 @@ func TestNodeVersions(t *testing.T) {
 		version, err := required(filepath.Join("../modules", set), want.module)
 		require.NoError(t, err)
 		require.Equal(t, want.minor, version.Minor(), set)
+	}
+}
+
+// TestEnsureNodes_RefusesOtherVersions requires an error for each version that real nodes do not run.
+func TestEnsureNodes_RefusesOtherVersions(t *testing.T) { //nolint:paralleltest // sets environment variables
+	for variable, minor := range map[string]string{kubeVirt.variable: "1.8", cdi.variable: "1.64"} {
+		t.Run(variable, func(t *testing.T) {
+			t.Setenv(variable, minor)
+			_, err := EnsureNodes(t.Context(), io.Discard)
+			require.ErrorContains(t, err, variable+"="+minor+": real nodes run")
+		})
 	}
 }
 
