@@ -39,7 +39,11 @@ func (p *prepared) prepareNodes(ctx context.Context, progress io.Writer) (err er
 	if p.root, err = root.Ensure(ctx, progress); err != nil {
 		return err
 	}
-	p.images, err = images.Ensure(ctx, p.binaries, p.root, progress)
+	kernel, err := root.EnsureKernel(ctx, progress)
+	if err != nil {
+		return err
+	}
+	p.images, err = images.Ensure(ctx, p.binaries, p.root, kernel, progress)
 	return err
 }
 

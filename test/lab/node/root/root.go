@@ -60,10 +60,14 @@ func artifact() binaries.Artifact {
 	}
 }
 
-// Check returns an error that names the remedy unless a recent folder exists, or Debian's packages can be reached.
+// Check returns an error that names the remedy unless recent folders exist, or Debian's packages can be reached.
 func Check(ctx context.Context) error {
 	built, err := artifact().Built()
-	if err != nil || built {
+	if err != nil {
+		return err
+	}
+	unpacked, err := kernelArtifact().Built()
+	if err != nil || built && unpacked {
 		return err
 	}
 	mirror, err := mirror(sourceFiles())
@@ -99,11 +103,16 @@ func sourceFiles() (sources, list string) {
 }
 
 func produce(ctx context.Context, into string) error {
+	return run(ctx, func(mirror string) []string { return arguments(filepath.Join(into, folder), mirror) })
+}
+
+// run runs unshare(1) with arguments for the mirror of this machine.
+func run(ctx context.Context, arguments func(mirror string) []string) error {
 	mirror, err := mirror(sourceFiles())
 	if err != nil {
 		return err
 	}
-	command := exec.CommandContext(ctx, "unshare", arguments(filepath.Join(into, folder), mirror)...)
+	command := exec.CommandContext(ctx, "unshare", arguments(mirror)...)
 	command.Env = append(os.Environ(), "LC_ALL=C", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
 	if err := process.Run(ctx, command); err != nil {
 		return fmt.Errorf("unpack Debian's packages: %w", err)
@@ -111,12 +120,17 @@ func produce(ctx context.Context, into string) error {
 	return nil
 }
 
-// arguments are those of unshare(1), in whose namespaces mmdebstrap mounts, and with which everything ends that it has started.
+// arguments returns those of unshare(1) for the root folder.
 func arguments(into, mirror string) []string {
+	return unpack("minbase", strings.Fields(packageList), into, mirror)
+}
+
+// unpack returns the arguments of unshare(1), in whose namespaces mmdebstrap mounts, and with which everything ends that it has started.
+func unpack(variant string, packages []string, into, mirror string) []string {
 	return []string{
 		"--mount", "--propagation=private", "--pid", "--fork", "--kill-child", "--mount-proc",
-		"mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory", "--quiet",
-		"--include=" + strings.Join(strings.Fields(packageList), ","),
+		"mmdebstrap", "--mode=root", "--variant=" + variant, "--format=directory", "--quiet",
+		"--include=" + strings.Join(packages, ","),
 		`--aptopt=APT::Install-Recommends "false"`,
 		"--dpkgopt=path-exclude=/usr/share/doc/*",
 		"--dpkgopt=path-exclude=/usr/share/man/*",
