@@ -47,10 +47,11 @@ type Binaries struct {
 	Launcher string // writes the domain of a VirtualMachineInstance with KubeVirt's code
 	Importer string // imports a disk image with CDI's code
 
-	// Runc, KubeProxy, CoreDNS, CDIImporter and NodePrograms are empty unless EnsureNodes has built them.
+	// Runc, KubeProxy, CoreDNS, Multus, CDIImporter and NodePrograms are empty unless EnsureNodes has built them.
 	Runc         string // runs real nodes as containers
 	KubeProxy    string
 	CoreDNS      string
+	Multus       string
 	CDIImporter  string // the program of importer pods
 	NodePrograms string // a folder with KubeVirt's programs for nodes and launchers; see NodeFiles
 
@@ -154,6 +155,7 @@ func ensure(
 	found.Runc = existing(l.targets["runc"], "runc")
 	found.KubeProxy = existing(l.targets[kubeProxy], kubeProxy)
 	found.CoreDNS = existing(l.targets[coreDNS], coreDNS)
+	found.Multus = existing(l.targets[multus], multus)
 	found.CDIImporter = existing(l.targets["importer"], cdiImporter)
 	if existing(l.targets[nodeSet], virtHandlerManifest) != "" {
 		found.NodePrograms = l.targets[nodeSet]

@@ -28,7 +28,7 @@ type provider struct {
 // components are healthy and their webhooks and aggregated APIs are in effect. It does not
 // provide nodes, volumes or pods.
 func StartProvider(ctx context.Context, o Options) (*Cluster, error) {
-	c, err := newCluster("provider", o, scheduler, virtAPI, virtController, cdiAPIServer, cdiController, kubeProxy, coreDNS)
+	c, err := newCluster("provider", o, scheduler, virtAPI, virtController, cdiAPIServer, cdiController, kubeProxy, coreDNS, multus)
 	if err != nil {
 		return nil, err
 	}

@@ -62,6 +62,7 @@ func (l *Lab) bootNodes(ctx context.Context, o Options, found prepared) (err err
 		Runc:    found.binaries.Runc,
 		Kubelet: found.binaries.Kubelet,
 		Proxy:   found.binaries.KubeProxy,
+		Multus:  found.binaries.Multus,
 		Cgroup:  l.folder.cgroup(),
 		Count:   o.RealNodes,
 	})
@@ -81,6 +82,7 @@ func (l *Lab) realNodes(o Options) *controlplane.Nodes {
 		Names:       node.Names(o.RealNodes),
 		Emulation:   !node.HasKVM(),
 		VirtHandler: l.Binaries.VirtHandlerManifest(),
+		Multus:      l.Binaries.MultusManifest(),
 	}
 }
 
@@ -93,7 +95,11 @@ func (l *Lab) joinNodes(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	err = l.Nodes.Join(node.Credentials{CA: l.Provider.CA(), Kubeconfig: l.Provider.KubeletKubeconfig, Proxy: proxy})
+	multus, err := l.Provider.InstallMultus(ctx)
+	if err != nil {
+		return err
+	}
+	err = l.Nodes.Join(node.Credentials{CA: l.Provider.CA(), Kubeconfig: l.Provider.KubeletKubeconfig, Proxy: proxy, Multus: multus})
 	if err != nil {
 		return err
 	}
