@@ -208,7 +208,7 @@ func (n *node) stop(ctx context.Context) error {
 
 // writeFiles writes the configuration of a node, and makes its folders.
 func (n *Nodes) writeFiles(one *node) error {
-	for _, folder := range []string{"upper", "work", "root", "containerd", "kubelet", "lab/cni", "lab/images"} {
+	for _, folder := range []string{"upper", "work", "root", "containerd", "kubelet", "lab/cni", "lab/networks", "lab/images"} {
 		if err := os.MkdirAll(filepath.Join(one.dir, folder), 0o755); err != nil {
 			return fmt.Errorf("create folder: %w", err)
 		}
@@ -221,7 +221,8 @@ func (n *Nodes) writeFiles(one *node) error {
 	contents := map[string][]byte{"kubelet": nil, "kube-proxy": nil} // the programs are mounted there
 	for name, target := range map[string]string{
 		"init.sh": "init.sh", "containerd.toml": "containerd.toml", "kubelet.yaml": "kubelet.yaml", "kube-proxy.yaml": "kube-proxy.yaml",
-		"cni.conflist": "cni/10-lab.conflist", "multus.conf": "cni/00-multus.conf", // the first one is used
+		// Multus 4.2 loses the ranges of addresses in a file, but not in a folder.
+		"multus.conf": "cni/multus.conf", "cni.conflist": "networks/lab.conflist",
 	} {
 		data, err := files.ReadFile("files/" + name)
 		if err != nil {
