@@ -114,6 +114,6 @@ func (w *worker) logConsole(t *testing.T) {
 
 	const enough = 4000
 
-	text, err := w.console(context.WithoutCancel(t.Context()), w.machine.Name)
+	text, err := w.consoleOf(context.WithoutCancel(t.Context()), w.machine.Name)
 	t.Logf("console: %v\n%s", err, text[max(0, len(text)-enough):])
 }

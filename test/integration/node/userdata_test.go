@@ -130,7 +130,7 @@ func (w *worker) awaitReports(t *testing.T, boots int) (reports []report) {
 	t.Helper()
 
 	harness.Within(t, bootLimit, fmt.Sprintf("the guest has reported %d boots", boots), func(ctx context.Context) (bool, error) {
-		console, err := w.console(ctx, w.machine.Name)
+		console, err := w.consoleOf(ctx, w.machine.Name)
 		reports = nil
 
 		for _, match := range reportLine.FindAllStringSubmatch(console, -1) {

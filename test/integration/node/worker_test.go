@@ -161,39 +161,16 @@ var errNoConsole = errors.New("no launcher runs on the instance's node")
 // counts returns what the guest has counted on the console of its present launcher.
 func (w *worker) counts(ctx context.Context) ([]int64, error) { return w.countsOn(ctx, w.machine.Name) }
 
-// countsOn returns the same of one of several machines.
+// countsOn returns the same of one of several machines. The last line may be incomplete.
 func (w *worker) countsOn(ctx context.Context, machine string) ([]int64, error) {
-	console, err := w.console(ctx, machine)
-
-	return parseCounts(console), err
-}
-
-// console returns what a machine's present launcher has read from its guest's console.
-func (w *worker) console(ctx context.Context, machine string) (string, error) {
-	instance, err := w.KubeVirt.KubevirtV1().VirtualMachineInstances(w.ProviderNamespace).Get(ctx, machine, metav1.GetOptions{})
+	console, err := w.consoleOf(ctx, machine)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 
-	pods, err := w.Kube.CoreV1().Pods(w.ProviderNamespace).List(ctx, metav1.ListOptions{LabelSelector: kubevirtv1.CreatedByLabel + "=" + string(instance.UID)})
-	if err != nil {
-		return "", err
-	}
+	var counts []int64
 
-	for _, pod := range pods.Items {
-		if pod.Spec.NodeName == instance.Status.NodeName && pod.Status.Phase == corev1.PodRunning {
-			log, err := w.Kube.CoreV1().Pods(w.ProviderNamespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: "guest-console-log"}).DoRaw(ctx)
-
-			return string(log), err
-		}
-	}
-
-	return "", errNoConsole
-}
-
-// parseCounts returns what a guest has counted on its console. The last line may be incomplete.
-func parseCounts(console string) (counts []int64) {
-	for _, line := range strings.Split(console, "\n") {
+	for line := range strings.Lines(console) {
 		const digits = 4
 
 		if line = strings.TrimSpace(line); len(line) != digits {
@@ -205,7 +182,32 @@ func parseCounts(console string) (counts []int64) {
 		}
 	}
 
-	return counts
+	return counts, nil
+}
+
+// consoleOf returns what a machine's guest has written to the console of its present launcher.
+func (w *worker) consoleOf(ctx context.Context, machine string) (string, error) {
+	instance, err := w.KubeVirt.KubevirtV1().VirtualMachineInstances(w.ProviderNamespace).Get(ctx, machine, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+
+	client := w.Kube.CoreV1().Pods(w.ProviderNamespace)
+
+	pods, err := client.List(ctx, metav1.ListOptions{LabelSelector: kubevirtv1.CreatedByLabel + "=" + string(instance.UID)})
+	if err != nil {
+		return "", err
+	}
+
+	for _, pod := range pods.Items {
+		if pod.Spec.NodeName == instance.Status.NodeName && pod.Status.Phase == corev1.PodRunning {
+			log, err := client.GetLogs(pod.Name, &corev1.PodLogOptions{Container: "guest-console-log"}).DoRaw(ctx)
+
+			return string(log), err
+		}
+	}
+
+	return "", errNoConsole
 }
 
 // awaitCount waits until the guest has counted to a number on the console of its present launcher, and returns its last one.

@@ -42,11 +42,12 @@ type Binaries struct {
 	Sidecars  map[string]string
 	CSIDriver string
 
-	// Kubelet, Runc, KubeProxy, CoreDNS, CDIImporter and NodePrograms are empty unless EnsureNodes has built them.
+	// Kubelet, Runc, KubeProxy, CoreDNS, Multus, CDIImporter and NodePrograms are empty unless EnsureNodes has built them.
 	Kubelet      string // of real nodes and of their guests
 	Runc         string // runs real nodes as containers
 	KubeProxy    string
 	CoreDNS      string
+	Multus       string
 	CDIImporter  string // the program of importer pods
 	NodePrograms string // a folder with KubeVirt's programs for nodes and launchers; see NodeFiles
 
@@ -135,6 +136,7 @@ func ensure(
 	found.Runc = existing(l.targets["runc"], "runc")
 	found.KubeProxy = existing(l.targets[kubeProxy], kubeProxy)
 	found.CoreDNS = existing(l.targets[coreDNS], coreDNS)
+	found.Multus = existing(l.targets[multus], multus)
 	found.CDIImporter = existing(l.targets[cdi.set], cdiImporter)
 	if existing(l.targets[nodeSet], virtHandlerManifest) != "" {
 		found.NodePrograms = l.targets[nodeSet]

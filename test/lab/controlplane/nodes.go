@@ -25,6 +25,8 @@ type Nodes struct {
 	Emulation bool
 	// VirtHandler is a file with the DaemonSet of virt-handler, in JSON.
 	VirtHandler string
+	// Multus is a file with its manifests.
+	Multus string
 }
 
 // SharedProvisioner is the name of the driver of StorageShared.

@@ -40,7 +40,11 @@ func (p *prepared) prepareNodes(ctx context.Context, progress io.Writer) (err er
 	if p.root, err = root.Ensure(ctx, progress); err != nil {
 		return err
 	}
-	p.images, err = images.Ensure(ctx, p.binaries, p.root, progress)
+	kernel, err := root.EnsureKernel(ctx, progress)
+	if err != nil {
+		return err
+	}
+	p.images, err = images.Ensure(ctx, p.binaries, p.root, kernel, progress)
 	return err
 }
 
@@ -68,6 +72,7 @@ func (l *Lab) bootNodes(ctx context.Context, o Options, found prepared) (err err
 		Runc:    found.binaries.Runc,
 		Kubelet: found.binaries.Kubelet,
 		Proxy:   found.binaries.KubeProxy,
+		Multus:  found.binaries.Multus,
 		Cgroup:  l.folder.cgroup(),
 		Count:   o.RealNodes,
 	})
@@ -87,6 +92,7 @@ func (l *Lab) realNodes(o Options) *controlplane.Nodes {
 		Names:       node.Names(o.RealNodes),
 		Emulation:   !node.HasKVM(),
 		VirtHandler: l.Binaries.VirtHandlerManifest(),
+		Multus:      l.Binaries.MultusManifest(),
 	}
 }
 
@@ -115,7 +121,11 @@ func (l *Lab) joinNodes(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	err = l.Nodes.Join(node.Credentials{CA: l.Provider.CA(), Kubeconfig: l.Provider.KubeletKubeconfig, Proxy: proxy})
+	multus, err := l.Provider.InstallMultus(ctx)
+	if err != nil {
+		return err
+	}
+	err = l.Nodes.Join(node.Credentials{CA: l.Provider.CA(), Kubeconfig: l.Provider.KubeletKubeconfig, Proxy: proxy, Multus: multus})
 	if err != nil {
 		return err
 	}

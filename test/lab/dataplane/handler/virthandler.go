@@ -130,6 +130,9 @@ func (h *VirtHandler) simulate(instance *kubevirtv1.VirtualMachineInstance, pod 
 	if pod == nil {
 		return 0
 	}
+	if left, doomed := h.fail(instance, pod, now); doomed {
+		return left
+	}
 	if instance.IsScheduled() {
 		if left := h.boot(instance, now); left > 0 || !instance.IsRunning() {
 			return left

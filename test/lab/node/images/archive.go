@@ -19,6 +19,7 @@ type config struct {
 	name       string // with the tag
 	user       string
 	entrypoint []string
+	version    string // tells images with the same files apart; or ""
 }
 
 // object is JSON.
@@ -75,6 +76,7 @@ func (c config) json(digests []string) object {
 			"Env":        []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 			"Entrypoint": c.entrypoint,
 			"User":       c.user,
+			"Labels":     object{"version": c.version},
 		},
 		"rootfs": object{"type": "layers", "diff_ids": digests},
 	}
@@ -107,6 +109,35 @@ func addFile(w *tar.Writer, name, path string) error {
 	}
 	_, err = io.Copy(w, f)
 	return err
+}
+
+// entry is a file, folder or link of a layer.
+type entry struct {
+	tar.Header
+
+	content []byte
+}
+
+// writeLayer writes a layer of a few entries.
+func writeLayer(file string, entries ...entry) error {
+	var layer bytes.Buffer
+	w := tar.NewWriter(&layer)
+	for _, e := range entries {
+		e.Size = int64(len(e.content))
+		if err := w.WriteHeader(&e.Header); err != nil {
+			return fmt.Errorf("archive %s: %w", e.Name, err)
+		}
+		if _, err := w.Write(e.content); err != nil {
+			return fmt.Errorf("archive %s: %w", e.Name, err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		return fmt.Errorf("end layer: %w", err)
+	}
+	if err := os.WriteFile(file, layer.Bytes(), 0o600); err != nil {
+		return fmt.Errorf("write layer: %w", err)
+	}
+	return nil
 }
 
 // digest returns the checksum of a file as a digest of OCI.

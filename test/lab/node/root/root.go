@@ -62,10 +62,14 @@ func artifact() binaries.Artifact {
 	}
 }
 
-// Check returns an error that names the remedy unless a recent folder exists, or Debian's packages can be reached.
+// Check returns an error that names the remedy unless recent folders exist, or Debian's packages can be reached.
 func Check(ctx context.Context) error {
 	built, err := artifact().Built()
-	if err != nil || built {
+	if err != nil {
+		return err
+	}
+	unpacked, err := kernelArtifact().Built()
+	if err != nil || built && unpacked {
 		return err
 	}
 	mirror, err := mirror(sourceFiles())
