@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
 )
 
 // reporter is a script that writes a line of what the guest knows for each of its boots.
@@ -69,19 +70,42 @@ func TestUserData(t *testing.T) {
 	t.Parallel()
 
 	// The default binding, for which the driver generates network data: the guest has another MAC address at each boot.
-	const changing = `{"networks":[{"pod":{}}]}`
+	const (
+		changing    = `{"networks":[{"pod":{}}]}`
+		onlyAddress = `^enp1s0=10\.0\.2\.2/24$`
+	)
 
 	for name, test := range map[string]struct {
-		reason   string
-		fields   string
-		userData string
-		source   string
-		boots    int
+		reason    string
+		fields    string
+		userData  string
+		source    string
+		addresses string // a pattern
+		boots     int
 	}{
-		"Multipart": {reason: "a machine's MAC address is fixed", fields: `{}`, userData: multipart, source: "DataSourceNoCloud", boots: 1},
-		"Archive":   {reason: "the driver's network data name the interface", fields: changing, userData: archive(t), source: "DataSourceNoCloud", boots: 2},
+		"Multipart": {
+			reason:    "the driver's network data configure both interfaces by DHCP",
+			fields:    `{"networks":[{"pod":{},"masquerade":{}},{"name":"` + storageNetwork + `","mac":"Stable"}]}`,
+			userData:  multipart,
+			source:    "DataSourceNoCloud",
+			addresses: `^enp1s0=10\.0\.2\.2/24,enp\d+s0=10\.98\.3\.\d+/24$`,
+			boots:     1,
+		},
+		"Archive": {
+			reason:    "the driver's network data name the interface",
+			fields:    changing,
+			userData:  archive(t),
+			source:    "DataSourceNoCloud",
+			addresses: onlyAddress,
+			boots:     2,
+		},
 		"ConfigDrive": {
-			reason: "so do the documented network data", fields: documentedNetwork(t, changing), userData: shellScript, source: "DataSourceConfigDrive", boots: 2,
+			reason:    "the documented network data name the interface",
+			fields:    documentedNetwork(t, changing),
+			userData:  shellScript,
+			source:    "DataSourceConfigDrive",
+			addresses: onlyAddress,
+			boots:     2,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,12 +113,13 @@ func TestUserData(t *testing.T) {
 
 			w := newMachine(t, func(*testing.T, *harness.Shoot) string { return test.userData }, func(t *testing.T, s *harness.Shoot) []byte {
 				t.Helper()
+				createStorageNetwork(t, s)
 
 				return harness.MergeFields(t, guestSpec(t, s), test.fields)
 			})
 			t.Cleanup(func() { w.logConsole(t) })
 
-			if test.fields != `{}` {
+			if test.boots > 1 {
 				w.translate(t)
 			}
 
@@ -103,8 +128,8 @@ func TestUserData(t *testing.T) {
 				require.Equal(t, w.machine.Name, report.name)
 				require.Equal(t, test.source, report.source)
 				require.Equal(t, reports[0].instance, report.instance, "cloud-init has run its part for new instances once")
-				require.Equal(t, "enp1s0=10.0.2.2/24", report.addresses, test.reason)
-				require.Equal(t, "enp1s0", report.route)
+				require.Regexp(t, test.addresses, report.addresses, test.reason)
+				require.Equal(t, "enp1s0", report.route, "the default route is that of the first interface")
 			}
 
 			if test.source == "DataSourceConfigDrive" {
@@ -142,6 +167,22 @@ func (w *worker) awaitReports(t *testing.T, boots int) (reports []report) {
 	t.Log(reports)
 
 	return reports
+}
+
+// storageNetwork is the name of a network beside the pod network.
+const storageNetwork = "storage"
+
+// createStorageNetwork creates the network in the shoot's namespace.
+func createStorageNetwork(t *testing.T, s *harness.Shoot) {
+	t.Helper()
+
+	config := fmt.Sprintf(`{"cniVersion":"0.4.0","name":%q,"type":"bridge","bridge":%q,"mtu":%d,"ipam":{"type":"host-local","ranges":[[{"subnet":"10.98.3.0/24"}]]}}`,
+		storageNetwork, node.Bridges()[0], node.BridgeMTU)
+	network := fmt.Sprintf(`{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"name":%q},"spec":{"config":%q}}`,
+		storageNetwork, config)
+	err := s.Kube.CoreV1().RESTClient().Post().Body([]byte(network)).
+		AbsPath("/apis/k8s.cni.cncf.io/v1/namespaces", s.ProviderNamespace, "network-attachment-definitions").Do(t.Context()).Error()
+	require.NoError(t, err)
 }
 
 // translate replaces the binding bridge, which needs the kernel's module dummy, by masquerade, without a fixed MAC address.
