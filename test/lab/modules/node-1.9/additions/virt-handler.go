@@ -5,7 +5,7 @@
 
 // This file is compiled into KubeVirt's command virt-handler, and changes it on kernels without the driver of dummy interfaces. For a bridge
 // to a pod's interface, virt-handler leaves such an interface in the pod, with the name and the addresses of the one that it has moved into
-// the bridge, for Multus and kubelet to see. An ifb takes its place, through which no packet passes either.
+// the bridge, for Multus and kubelet to see. A bridge without ports takes its place, through which no packet passes either.
 package main
 
 import (
@@ -37,6 +37,18 @@ func init() {
 		attributes := netlink.NewLinkAttrs()
 		attributes.Name = i.Name
 
-		return &netlink.Ifb{LinkAttrs: attributes}, nil
+		return &placeholder{Bridge: netlink.Bridge{LinkAttrs: attributes}}, nil
 	}
+}
+
+// placeholder is a bridge that claims to be a dummy interface after it was added.
+type placeholder struct{ netlink.Bridge }
+
+// Type implements netlink.Link.
+func (p *placeholder) Type() string {
+	if p.Index == 0 {
+		return p.Bridge.Type()
+	}
+
+	return nmstate.TypeDummy
 }
