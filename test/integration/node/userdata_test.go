@@ -14,9 +14,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
@@ -69,10 +66,10 @@ func file(path string) string {
 func TestUserData(t *testing.T) {
 	t.Parallel()
 
-	// The default binding, for which the driver generates network data: the guest has another MAC address at each boot.
+	// With the default binding, the guest has the address of its pod, and another MAC address at each boot.
 	const (
-		changing    = `{"networks":[{"pod":{}}]}`
-		onlyAddress = `^enp1s0=10\.0\.2\.2/24$`
+		changing   = `{"networks":[{"pod":{}}]}`
+		podAddress = `^enp1s0=10\.99\.\d+\.\d+/24$`
 	)
 
 	for name, test := range map[string]struct {
@@ -96,7 +93,7 @@ func TestUserData(t *testing.T) {
 			fields:    changing,
 			userData:  archive(t),
 			source:    "DataSourceNoCloud",
-			addresses: onlyAddress,
+			addresses: podAddress,
 			boots:     2,
 		},
 		"ConfigDrive": {
@@ -104,7 +101,7 @@ func TestUserData(t *testing.T) {
 			fields:    documentedNetwork(t, changing),
 			userData:  shellScript,
 			source:    "DataSourceConfigDrive",
-			addresses: onlyAddress,
+			addresses: podAddress,
 			boots:     2,
 		},
 	} {
@@ -118,10 +115,6 @@ func TestUserData(t *testing.T) {
 				return harness.MergeFields(t, guestSpec(t, s), test.fields)
 			})
 			t.Cleanup(func() { w.logConsole(t) })
-
-			if test.boots > 1 {
-				w.translate(t)
-			}
 
 			reports := w.awaitReports(t, test.boots)
 			for _, report := range reports {
@@ -183,24 +176,6 @@ func createStorageNetwork(t *testing.T, s *harness.Shoot) {
 	err := s.Kube.CoreV1().RESTClient().Post().Body([]byte(network)).
 		AbsPath("/apis/k8s.cni.cncf.io/v1/namespaces", s.ProviderNamespace, "network-attachment-definitions").Do(t.Context()).Error()
 	require.NoError(t, err)
-}
-
-// translate replaces the binding bridge, which needs the kernel's module dummy, by masquerade, without a fixed MAC address.
-func (w *worker) translate(t *testing.T) {
-	t.Helper()
-
-	api := w.KubeVirt.KubevirtV1()
-
-	harness.Eventually(t, "the VirtualMachine has the binding masquerade", func(ctx context.Context) (bool, error) {
-		patch := []byte(`[{"op":"remove","path":"/spec/template/spec/domain/devices/interfaces/0/bridge"},
-			{"op":"add","path":"/spec/template/spec/domain/devices/interfaces/0/masquerade","value":{}}]`)
-		_, err := api.VirtualMachines(w.ProviderNamespace).Patch(ctx, w.machine.Name, types.JSONPatchType, patch, metav1.PatchOptions{})
-
-		return err == nil, err
-	})
-
-	err := api.VirtualMachineInstances(w.ProviderNamespace).Delete(t.Context(), w.machine.Name, metav1.DeleteOptions{})
-	require.True(t, err == nil || apierrors.IsNotFound(err), "%v", err)
 }
 
 // yamlBlock matches the content of a YAML block.
