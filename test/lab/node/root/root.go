@@ -3,7 +3,7 @@
 
 // Package root unpacks the root folder of real nodes, which is also the lower layer of virt-launcher's image: packages of Debian.
 //
-// Package node runs nodes from it, and package images archives it. It must not depend on either of them.
+// Package node runs nodes from it, package images archives it, and package guest unpacks other packages. It must not depend on them.
 package root
 
 import (
