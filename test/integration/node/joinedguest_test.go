@@ -80,7 +80,7 @@ func (w *worker) requireGuest(t *testing.T) {
 	t.Helper()
 
 	require.Equal(t, "debian", w.mustLogin(t, "id --user --name"))
-	require.Equal(t, "2", w.mustLogin(t, "nproc"))
+	require.Equal(t, strconv.Itoa(processors()), w.mustLogin(t, "nproc"))
 
 	result := w.mustLogin(t, "cloud-init status --wait > /dev/null; cat /run/cloud-init/result.json")
 	require.Contains(t, result, "DataSourceNoCloud")
