@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/images"
 )
@@ -54,7 +56,7 @@ func (w *worker) awaitConsole(t *testing.T, line string) {
 	})
 }
 
-// bootID returns the boot that the guest has written last.
+// guestBoot returns the boot that the guest has written last.
 func (w *worker) guestBoot(t *testing.T) string {
 	t.Helper()
 
@@ -63,9 +65,7 @@ func (w *worker) guestBoot(t *testing.T) string {
 	w.awaitConsole(t, mark)
 
 	console, err := w.consoleOf(t.Context(), w.machine.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 
 	line, _, _ := strings.Cut(console[strings.LastIndex(console, mark):], "\n")
 

@@ -121,6 +121,8 @@ func (w *worker) awaitRunning(t *testing.T) string {
 
 		instance, err = w.KubeVirt.KubevirtV1().VirtualMachineInstances(w.ProviderNamespace).Get(ctx, w.machine.Name, metav1.GetOptions{})
 
+		require.NotEqual(t, kubevirtv1.Failed, instance.Status.Phase, "%+v", instance.Status.Conditions)
+
 		return err == nil && instance.Status.Phase == kubevirtv1.Running, err
 	})
 	t.Logf("%s runs on %s, %.0f s after its Machine was requested", instance.Name, instance.Status.NodeName, time.Since(w.began).Seconds())

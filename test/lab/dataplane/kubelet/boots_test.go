@@ -45,6 +45,7 @@ func TestNodeAgent_BootsAfterDown(t *testing.T) {
 	first := found.Status.NodeInfo.BootID
 	require.NotEmpty(t, first)
 
+	found.Labels = nil
 	require.NoError(t, nodes.Update(found))
 	_, err = agent.Reconcile(t.Context(), "n")
 	require.NoError(t, err)
