@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
 )
 
 // reporter is a script that writes a line of what the guest knows for each of its boots.
@@ -85,7 +84,7 @@ func TestUserData(t *testing.T) {
 			fields:    `{"networks":[{"pod":{},"masquerade":{}},{"name":"` + storageNetwork + `","mac":"Stable"}]}`,
 			userData:  multipart,
 			source:    "DataSourceNoCloud",
-			addresses: `^enp1s0=10\.0\.2\.2/24,enp\d+s0=10\.98\.3\.\d+/24$`,
+			addresses: `^enp1s0=10\.0\.2\.2/24,enp\d+s0=10\.98\.1\.\d+/24$`,
 			boots:     1,
 		},
 		"Archive": {
@@ -110,7 +109,7 @@ func TestUserData(t *testing.T) {
 
 			w := newMachine(t, func(*testing.T, *harness.Shoot) string { return test.userData }, func(t *testing.T, s *harness.Shoot) []byte {
 				t.Helper()
-				createStorageNetwork(t, s)
+				createNetwork(t, s.ProviderNamespace, storageNetwork, tenantNetwork)
 
 				return harness.MergeFields(t, guestSpec(t, s), test.fields)
 			})
@@ -164,19 +163,6 @@ func (w *worker) awaitReports(t *testing.T, boots int) (reports []report) {
 
 // storageNetwork is the name of a network beside the pod network.
 const storageNetwork = "storage"
-
-// createStorageNetwork creates the network in the shoot's namespace.
-func createStorageNetwork(t *testing.T, s *harness.Shoot) {
-	t.Helper()
-
-	config := fmt.Sprintf(`{"cniVersion":"0.4.0","name":%q,"type":"bridge","bridge":%q,"mtu":%d,"ipam":{"type":"host-local","ranges":[[{"subnet":"10.98.3.0/24"}]]}}`,
-		storageNetwork, node.Bridges()[0], node.BridgeMTU)
-	network := fmt.Sprintf(`{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"name":%q},"spec":{"config":%q}}`,
-		storageNetwork, config)
-	err := s.Kube.CoreV1().RESTClient().Post().Body([]byte(network)).
-		AbsPath("/apis/k8s.cni.cncf.io/v1/namespaces", s.ProviderNamespace, "network-attachment-definitions").Do(t.Context()).Error()
-	require.NoError(t, err)
-}
 
 // yamlBlock matches the content of a YAML block.
 var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
