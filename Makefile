@@ -40,8 +40,8 @@ RACE = $(if $(shell command -v "$$(go env CC)"),-race)
 # The timeout of a run that hangs. The suites take ten minutes on
 # two idle cores, and several times as long beside other work.
 TEST_TIMEOUT  ?= 90m
-# The timeout of the tests with real guests, each of which boots for minutes.
-GUEST_TIMEOUT ?= 180m
+# The timeout of the tests with real nodes, some of whose guests boot for minutes.
+NODE_TIMEOUT ?= 180m
 # Runs the packages of the integration tests against one lab, without Go's cache of test results. It
 # takes the flags of go test.
 INTEGRATION  := go run ./test/integration
@@ -71,7 +71,7 @@ help: ## List the commands.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Demonstrate the driver on real control planes on this machine. KEEP=1 leaves it running, DRIVER=grpc runs the driver over gRPC, KUBERNETES, KUBEVIRT and CDI choose versions, GUEST=real boots one worker in QEMU, NODES=real runs one on real provider nodes.
+demo: ## Demonstrate the driver on real control planes on this machine. KEEP=1 leaves it running, DRIVER=grpc runs the driver over gRPC, KUBERNETES, KUBEVIRT and CDI choose versions, NODES=real runs one on real provider nodes.
 	@echo 'Build the demo ...' && $(LAB) scenario demo
 
 .PHONY: demo-shoot
@@ -180,16 +180,12 @@ test-provider: ## Run machine-controller-manager's own integration suite for pro
 	cd test/integration/provider && $(GOTEST) -timeout=$(TEST_TIMEOUT) -v ./...
 
 .PHONY: test-node
-test-node: ## Run the driver on real provider nodes: kubelet, virt-handler, QEMU, live migration, without KVM. Skipped if packages are missing, unless LAB_NODES=required.
-	$(GOTEST) -tags=node -timeout=$(GUEST_TIMEOUT) -v ./test/integration/node
+test-node: ## Run the driver on real provider nodes: kubelet, virt-handler, QEMU, live migration, guests that join, without KVM. Skipped if packages are missing, unless LAB_NODES=required.
+	$(GOTEST) -tags=node -timeout=$(NODE_TIMEOUT) -v ./test/integration/node
 
 .PHONY: test-migration
 test-migration: ## Live-migrate one machine between real provider nodes, as a part of make verify: the short half of make test-node.
 	$(GOTEST) -tags=node -short -timeout=$(TEST_TIMEOUT) -run='^TestLiveMigration$$' -v ./test/integration/node
-
-.PHONY: test-guest
-test-guest: ## Boot real guests in QEMU and let them join, without KVM (half an hour). Skipped if packages are missing, unless LAB_GUEST=required.
-	$(GOTEST) -tags=guest -timeout=$(GUEST_TIMEOUT) -v ./test/integration/guest
 
 .PHONY: soak
 soak: ## Run the long tests, with the race detector: thousands of machines, slow clones, long drains, every fault.

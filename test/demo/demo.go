@@ -22,7 +22,6 @@ type chapter struct {
 type options struct {
 	keep      bool // leave the lab running
 	overGRPC  bool // run the driver in a separate process
-	realGuest bool // boot one worker instead of simulating several
 	realNodes bool // run one worker on real provider nodes
 }
 

@@ -68,21 +68,15 @@ func (d *demo) startLab(ctx context.Context) error {
 		args = []string{"up"}
 	}
 	args = append(args, "--name", labName, "--shoot", labName, "--sidecar", sidecar)
-	if d.realGuest {
-		args = append(args, "--guests=real")
-	}
 	if d.realNodes {
 		args = append(args, "--nodes=real")
 	}
-	driverArgs, sidecarArgs := d.programArgs()
+	const driverArgs = "--unschedulable-grace=5s" // instead of 30 s, to keep the demo short
 	if d.overGRPC {
 		d.out.Line("The driver runs in a separate process. The sidecar connects to it over gRPC, through a socket.")
-		args = append(args, "--driver", driver, "--driver-args="+strings.Join(driverArgs, " "))
+		args = append(args, "--driver", driver, "--driver-args="+driverArgs)
 	} else {
-		sidecarArgs = append(driverArgs, sidecarArgs...)
-	}
-	if len(sidecarArgs) > 0 {
-		args = append(args, "--sidecar-args="+strings.Join(sidecarArgs, " "))
+		args = append(args, "--sidecar-args="+driverArgs)
 	}
 	d.out.Line("$ %s %s", labProgram, strings.Join(args, " "))
 	output := &screen.Lines{Screen: d.out, Last: isReady}
@@ -97,17 +91,6 @@ func (d *demo) startLab(ctx context.Context) error {
 	output.Hush()
 	d.describeLab()
 	return nil
-}
-
-// programArgs returns the arguments of the driver, and those of the sidecar.
-func (d *demo) programArgs() (driver, sidecar []string) {
-	driver = []string{"--unschedulable-grace=5s"} // instead of 30 s, to keep the demo short
-	if d.realGuest {
-		timeout := "--machine-creation-timeout=" + d.stepTimeout().String()
-		driver = append(driver, timeout)
-		sidecar = []string{timeout}
-	}
-	return driver, sidecar
 }
 
 // isReady recognizes the line after which the lab describes itself to users who run it alone.

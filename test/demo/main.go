@@ -23,10 +23,7 @@ import (
 
 // contents returns the chapters in order.
 func contents(o options) []chapter {
-	switch {
-	case o.realGuest:
-		return realContents(o.keep)
-	case o.realNodes:
+	if o.realNodes {
 		return nodesContents(o.keep)
 	}
 	all := []chapter{
@@ -50,7 +47,7 @@ func contents(o options) []chapter {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGHUP, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second ctrl-C ends the demo at once, and the kernel then ends the lab
-	o, err := readOptions(os.Getenv("KEEP"), os.Getenv("DRIVER"), os.Getenv("GUEST"), os.Getenv("NODES"))
+	o, err := readOptions(os.Getenv("KEEP"), os.Getenv("DRIVER"), os.Getenv("NODES"))
 	if err == nil {
 		err = run(ctx, o)
 	}
@@ -64,21 +61,14 @@ func main() {
 	}
 }
 
-func readOptions(keep, driver, guest, nodes string) (options, error) {
+func readOptions(keep, driver, nodes string) (options, error) {
 	o := options{
 		keep:      keep != "" && keep != "0" && keep != "false",
 		overGRPC:  driver == "grpc",
-		realGuest: guest == "real",
 		realNodes: nodes == "real",
 	}
 	if nodes != "" && !o.realNodes {
 		return o, fmt.Errorf("NODES=%s: the only value is real; leave it empty for simulated provider nodes", nodes)
-	}
-	if o.realNodes && o.realGuest {
-		return o, errors.New("NODES=real cannot be combined with GUEST=real")
-	}
-	if guest != "" && !o.realGuest {
-		return o, fmt.Errorf("GUEST=%s: the only value is real; leave it empty for simulated guests", guest)
 	}
 	if driver != "" && !o.overGRPC {
 		return o, fmt.Errorf("DRIVER=%s: the only value is grpc; leave it empty to run the driver in the sidecar's process", driver)

@@ -10,24 +10,18 @@ import (
 )
 
 func (d *demo) checkRequirements(ctx context.Context) error {
-	return requirements.Check{Screen: d.out, RealGuest: d.realGuest, RealNodes: d.realNodes, Outlook: d.outlook}.Run(ctx)
+	return requirements.Check{Screen: d.out, RealNodes: d.realNodes, Outlook: d.outlook}.Run(ctx)
 }
 
 // outlook returns an estimate of the demo's duration.
-func (d *demo) outlook(lab, image bool) string {
+func (d *demo) outlook(lab, nodes bool) string {
 	switch {
-	case d.realNodes && lab && image:
+	case d.realNodes && lab && nodes:
 		return "The lab and its nodes were built here before: on 2 idle CPUs, the demo takes 2 minutes. QEMU emulates the worker's processor\n" +
 			"where the machine has no KVM."
 	case d.realNodes:
 		return "The first time, the lab, KubeVirt's programs for nodes and the nodes' images are built: on 2 idle CPUs, this takes 20 to 40 minutes.\n" +
 			"Then the demo takes 2 minutes. QEMU emulates the worker's processor where the machine has no KVM."
-	case d.realGuest && lab && image:
-		return "The lab and the guests' image were built here before: on 2 idle CPUs, the demo takes 3 minutes. QEMU emulates the worker's\n" +
-			"processor, so that the demo needs no KVM."
-	case d.realGuest:
-		return "The first time, the lab, kubelet, CDI's importer and the guests' image are built: on 2 idle CPUs, this takes 15 to 30 minutes.\n" +
-			"Then the demo takes 3 minutes. QEMU emulates the worker's processor, so that the demo needs no KVM."
 	case lab:
 		return "The lab was built here before: the demo takes 2 to 3 minutes."
 	}

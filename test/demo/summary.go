@@ -16,12 +16,7 @@ func (d *demo) summarize() {
 	d.out.Line("")
 	d.out.Line("=== Results")
 	results := d.results()
-	limits := "storage, and the guests, which boot at once."
-	switch {
-	case d.realGuest:
-		results = d.realResults()
-		limits = "and storage. QEMU emulated the processor of the guest."
-	case d.realNodes:
+	if d.realNodes {
 		results = d.nodesResults()
 	}
 	for _, fact := range results {
@@ -32,7 +27,7 @@ func (d *demo) summarize() {
 		d.out.Line("Without KVM, QEMU emulates the processor of the guest.")
 	} else {
 		d.out.Line("Real: the Kubernetes, KubeVirt and CDI control planes, machine-controller-manager, the driver. Simulated: provider nodes,")
-		d.out.Line("%s", limits)
+		d.out.Line("storage, and the guests, which boot at once.")
 	}
 	d.out.Line("")
 	d.out.Line("=== Durations")
@@ -67,10 +62,7 @@ func (d *demo) suggestNext() {
 	} else {
 		d.out.Line("  make demo KEEP=1        leaves the lab running, for your own kubectl commands")
 		d.out.Line("  make demo DRIVER=grpc   runs the driver in a separate process")
-		switch {
-		case d.realGuest:
-			d.out.Line("  make test-guest         tests guests that boot")
-		case d.realNodes:
+		if d.realNodes {
 			d.out.Line("  make test-node          tests the driver on real provider nodes")
 		}
 	}

@@ -127,18 +127,18 @@ func TestInZone(t *testing.T) {
 func TestReadOptions(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]bool{"": false, "0": false, "false": false, "1": true, "yes": true} {
-		o, err := readOptions(value, "", "", "")
+		o, err := readOptions(value, "", "")
 		require.NoError(t, err)
 		require.Equal(t, options{keep: want}, o, value)
 	}
-	o, err := readOptions("", "grpc", "", "")
+	o, err := readOptions("", "grpc", "")
 	require.NoError(t, err)
 	require.Equal(t, options{overGRPC: true}, o)
-	_, err = readOptions("", "http", "", "")
+	_, err = readOptions("", "http", "")
 	require.ErrorContains(t, err, "DRIVER=http")
-	o, err = readOptions("", "", "", "real")
+	o, err = readOptions("", "", "real")
 	require.NoError(t, err)
 	require.Equal(t, options{realNodes: true}, o)
-	_, err = readOptions("", "", "real", "real")
-	require.ErrorContains(t, err, "cannot be combined")
+	_, err = readOptions("", "", "virtual")
+	require.ErrorContains(t, err, "NODES=virtual")
 }

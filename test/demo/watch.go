@@ -16,10 +16,7 @@ const checkEvery = 5 // looks
 
 // stepTimeout bounds everything that the demo waits for.
 func (d *demo) stepTimeout() time.Duration {
-	switch {
-	case d.realGuest:
-		return 45 * time.Minute // as creationTimeout of the lab's tests with real guests
-	case d.realNodes:
+	if d.realNodes {
 		return 10 * time.Minute //nolint:mnd // an emulated guest on a busy machine
 	}
 	return 3 * time.Minute
@@ -65,11 +62,7 @@ func (d *demo) show(seen snapshot) {
 	rows := seen.rows()
 	block := formatTable(rows, now)
 	key := formatTable(rows, time.Time{})
-	switch {
-	case d.realGuest:
-		console := d.console()
-		block, key = block+console, key+console
-	case d.realNodes:
+	if d.realNodes {
 		block += d.counterConsole() // which changes every second
 	}
 	d.out.Table(block, key)

@@ -20,8 +20,7 @@ import (
 	"syscall"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
-	guest "github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest/host"
-	node "github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/host"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/host"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/screen"
 )
 
@@ -36,11 +35,10 @@ type facts struct {
 	folder string // the relevant folder with the least free disk space
 	disk   uint64
 	memory uint64
-	guest  *realFacts // nil: guests are simulated
 	nodes  *realFacts // nil: provider nodes are simulated
 }
 
-// realFacts are the properties of a host that are needed for a worker that boots, or for real provider nodes.
+// realFacts are the properties of a host that are needed for real provider nodes.
 type realFacts struct {
 	missing error // nil: nothing
 	cached  bool  // what only they need was built before
@@ -51,8 +49,6 @@ const (
 	firstDisk   = 12 * gib
 	laterDisk   = 2 * gib
 	leastMemory = 4 * gib
-	guestMemory = 2 * gib // of QEMU, on top of that of the lab
-	guestDisk   = 6 * gib // of a first build of the guests' image, kubelet and CDI's importer, on top of that of the lab
 )
 
 // Requirements of real provider nodes, on top of those of the lab.
@@ -66,14 +62,12 @@ const (
 type Check struct {
 	// Screen shows the properties of the machine, and what is missing.
 	Screen *screen.Screen
-	// RealGuest is set if a worker boots in QEMU.
-	RealGuest bool
 	// RealNodes is set if provider nodes are real.
 	RealNodes bool
 	// Built are patterns of files in the lab's cache that the demo needs in addition to those of the lab.
 	Built []string
-	// Outlook returns how long the demo takes if the lab and the images of guests or nodes were built before, or were not.
-	Outlook func(lab, image bool) string
+	// Outlook returns how long the demo takes if the lab and what real nodes need were built before, or were not.
+	Outlook func(lab, nodes bool) string
 }
 
 // Run returns an error if something is missing.
@@ -93,7 +87,7 @@ func (c Check) Run(ctx context.Context) error {
 		return fmt.Errorf("%d thing(s) missing, see above", len(problems))
 	}
 	c.Screen.Line("")
-	c.Screen.Line("%s", c.Outlook(found.cached, found.imagesCached()))
+	c.Screen.Line("%s", c.Outlook(found.cached, found.nodes != nil && found.nodes.cached))
 	return nil
 }
 
@@ -130,26 +124,16 @@ func (f facts) problems() []string {
 	if need := f.memoryNeed(); f.memory > 0 && f.memory < need {
 		all = append(all, fmt.Sprintf("memory: %s are needed. Remedy: end other programs, or use a larger machine.", inGiB(need)))
 	}
-	for _, part := range []*realFacts{f.guest, f.nodes} {
-		if part != nil && part.missing != nil {
-			all = append(all, part.missing.Error())
-		}
+	if f.nodes != nil && f.nodes.missing != nil {
+		all = append(all, f.nodes.missing.Error())
 	}
 	return all
-}
-
-// imagesCached reports whether what real guests or nodes need was built before.
-func (f facts) imagesCached() bool {
-	return f.guest != nil && f.guest.cached || f.nodes != nil && f.nodes.cached
 }
 
 func (f facts) diskNeed() uint64 {
 	var need uint64 = firstDisk
 	if f.cached {
 		need = laterDisk
-	}
-	if f.guest != nil && !f.guest.cached {
-		need += guestDisk
 	}
 	if f.nodes != nil {
 		need += nodesDisk
@@ -161,10 +145,7 @@ func (f facts) diskNeed() uint64 {
 }
 
 func (f facts) memoryNeed() uint64 {
-	switch {
-	case f.guest != nil:
-		return leastMemory + guestMemory
-	case f.nodes != nil:
+	if f.nodes != nil {
 		return leastMemory + nodesMemory
 	}
 	return leastMemory
@@ -177,11 +158,8 @@ func (c Check) gatherFacts(ctx context.Context) (facts, error) {
 		return facts{}, fmt.Errorf("find the lab's cache: %w", err)
 	}
 	f.cached = wereBuilt(cache, append(c.Built, "kubernetes-*/kube-scheduler", "kubevirt-*/virt-controller", "cdi-*/cdi-controller", "mcm-*/machine-controller-manager")...)
-	if c.RealGuest {
-		f.guest = &realFacts{missing: guest.Check(), cached: wereBuilt(cache, "kubelet-*/kubelet", "importer-*/importer", "guest-*/disk.raw")}
-	}
 	if c.RealNodes {
-		f.nodes = &realFacts{missing: node.Check(), cached: wereBuilt(cache, "kubelet-*/kubelet", "runc-*/runc", "node-*/virt-launcher", "debian-*/root", "images-*/kubevirt.tar")}
+		f.nodes = &realFacts{missing: host.Check(), cached: wereBuilt(cache, "kubelet-*/kubelet", "runc-*/runc", "node-*/virt-launcher", "debian-*/root", "images-*/kubevirt.tar")}
 	}
 	folders := []string{cache}
 	if output, err := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOCACHE", "GOMODCACHE").Output(); err == nil {

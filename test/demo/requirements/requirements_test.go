@@ -12,8 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest/host"
-	node "github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/host"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/host"
 )
 
 func TestProblems(t *testing.T) {
@@ -43,30 +42,6 @@ func TestProblems(t *testing.T) {
 				f.disk = laterDisk
 			},
 		},
-		"real guests": {
-			reason: "the lab runs them",
-			change: func(f *facts) {
-				f.guest = &realFacts{cached: true}
-				f.memory = leastMemory + guestMemory
-			},
-		},
-		"no image": {
-			reason: "QEMU needs memory, and the image must be built",
-			change: func(f *facts) {
-				f.guest = &realFacts{}
-				f.cached = true
-				f.disk = laterDisk
-			},
-			want: []string{"8.0 GiB are needed in /cache", "6.0 GiB are needed"},
-		},
-		"no packages": {
-			reason: "the packages are named",
-			change: func(f *facts) {
-				f.guest = &realFacts{missing: fmt.Errorf("%w: Remedy: x", host.ErrMissing), cached: true}
-				f.memory = leastMemory + guestMemory
-			},
-			want: []string{"this machine cannot run real guests"},
-		},
 		"real nodes": {
 			reason: "their images are copied for each node",
 			change: func(f *facts) {
@@ -80,7 +55,7 @@ func TestProblems(t *testing.T) {
 		"no root": {
 			reason: "the remedy is named",
 			change: func(f *facts) {
-				f.nodes = &realFacts{missing: fmt.Errorf("%w: Remedy: x", node.ErrMissing), cached: true}
+				f.nodes = &realFacts{missing: fmt.Errorf("%w: Remedy: x", host.ErrMissing), cached: true}
 				f.memory = leastMemory + nodesMemory
 				f.disk += nodesDisk
 			},

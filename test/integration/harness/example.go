@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -98,16 +97,9 @@ func (s *Shoot) Scale(t *testing.T, deployment string, replicas int) {
 func (s *Shoot) AwaitRunning(t *testing.T, want int) map[string]*v1alpha1.Machine {
 	t.Helper()
 
-	return s.AwaitRunningWithin(t, Settled, want)
-}
-
-// AwaitRunningWithin is AwaitRunning with a custom limit.
-func (s *Shoot) AwaitRunningWithin(t *testing.T, limit time.Duration, want int) map[string]*v1alpha1.Machine {
-	t.Helper()
-
 	running := map[string]*v1alpha1.Machine{}
 
-	Within(t, limit, fmt.Sprintf("%d machines run", want), func(ctx context.Context) (bool, error) {
+	Eventually(t, fmt.Sprintf("%d machines run", want), func(ctx context.Context) (bool, error) {
 		list, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err

@@ -8,7 +8,6 @@ package node
 import (
 	"bytes"
 	"context"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -20,7 +19,6 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/images"
 )
 
@@ -157,23 +155,9 @@ func (w *worker) killTarget(t *testing.T) {
 func serveCounter(t *testing.T) string {
 	t.Helper()
 
-	var listen net.ListenConfig
-
-	listener, err := listen.Listen(t.Context(), "tcp", node.Gateway+":0")
-	require.NoError(t, err)
-
-	server := &http.Server{
-		ReadHeaderTimeout: time.Minute,
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			http.ServeContent(w, r, "disk.raw", time.Now(), bytes.NewReader(images.CounterDisk()))
-		}),
-	}
-
-	go func() { _ = server.Serve(listener) }()
-
-	t.Cleanup(func() { _ = server.Close() })
-
-	return "http://" + listener.Addr().String() + "/disk.raw"
+	return serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.ServeContent(w, r, "disk.raw", time.Time{}, bytes.NewReader(images.CounterDisk()))
+	})
 }
 
 // drain runs kubectl drain, and returns its result when it ends.

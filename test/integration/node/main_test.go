@@ -14,9 +14,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/host"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/root"
@@ -66,13 +64,8 @@ func isolate(ctx context.Context) error {
 		return node.Isolate()
 	}
 
-	// The guests' image, with the kubelet of the nodes.
-	found, err := binaries.EnsureNodes(ctx, os.Stderr)
-	if err != nil {
-		return err
-	}
-
-	if guestImage, err = guest.EnsureImage(ctx, found.Kubelet, os.Stderr); err != nil {
+	var err error
+	if guestImage, err = environment.EnsureGuestImage(ctx, os.Stderr); err != nil {
 		return err
 	}
 

@@ -121,6 +121,8 @@ func (w *worker) awaitRunning(t *testing.T) string {
 
 		instance, err = w.KubeVirt.KubevirtV1().VirtualMachineInstances(w.ProviderNamespace).Get(ctx, w.machine.Name, metav1.GetOptions{})
 
+		require.NotEqual(t, kubevirtv1.Failed, instance.Status.Phase, "%+v", instance.Status.Conditions)
+
 		return err == nil && instance.Status.Phase == kubevirtv1.Running, err
 	})
 	t.Logf("%s runs on %s, %.0f s after its Machine was requested", instance.Name, instance.Status.NodeName, time.Since(w.began).Seconds())
@@ -161,37 +163,16 @@ var errNoConsole = errors.New("no launcher runs on the instance's node")
 // counts returns what the guest has counted on the console of its present launcher.
 func (w *worker) counts(ctx context.Context) ([]int64, error) { return w.countsOn(ctx, w.machine.Name) }
 
-// countsOn returns the same of one of several machines.
+// countsOn returns the same of one of several machines. The last line may be incomplete.
 func (w *worker) countsOn(ctx context.Context, machine string) ([]int64, error) {
-	instance, err := w.KubeVirt.KubevirtV1().VirtualMachineInstances(w.ProviderNamespace).Get(ctx, machine, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-
-	pods, err := w.Kube.CoreV1().Pods(w.ProviderNamespace).List(ctx, metav1.ListOptions{LabelSelector: kubevirtv1.CreatedByLabel + "=" + string(instance.UID)})
-	if err != nil {
-		return nil, err
-	}
-
-	for _, pod := range pods.Items {
-		if pod.Spec.NodeName == instance.Status.NodeName && pod.Status.Phase == corev1.PodRunning {
-			return w.countsOf(ctx, pod.Name)
-		}
-	}
-
-	return nil, errNoConsole
-}
-
-// countsOf returns what the guest has counted on the console of one launcher. The last line may be incomplete.
-func (w *worker) countsOf(ctx context.Context, pod string) ([]int64, error) {
-	log, err := w.Kube.CoreV1().Pods(w.ProviderNamespace).GetLogs(pod, &corev1.PodLogOptions{Container: "guest-console-log"}).DoRaw(ctx)
+	console, err := w.consoleOf(ctx, machine)
 	if err != nil {
 		return nil, err
 	}
 
 	var counts []int64
 
-	for _, line := range strings.Split(string(log), "\n") {
+	for line := range strings.Lines(console) {
 		const digits = 4
 
 		if line = strings.TrimSpace(line); len(line) != digits {
@@ -204,6 +185,31 @@ func (w *worker) countsOf(ctx context.Context, pod string) ([]int64, error) {
 	}
 
 	return counts, nil
+}
+
+// consoleOf returns what a machine's guest has written to the console of its present launcher.
+func (w *worker) consoleOf(ctx context.Context, machine string) (string, error) {
+	instance, err := w.KubeVirt.KubevirtV1().VirtualMachineInstances(w.ProviderNamespace).Get(ctx, machine, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+
+	client := w.Kube.CoreV1().Pods(w.ProviderNamespace)
+
+	pods, err := client.List(ctx, metav1.ListOptions{LabelSelector: kubevirtv1.CreatedByLabel + "=" + string(instance.UID)})
+	if err != nil {
+		return "", err
+	}
+
+	for _, pod := range pods.Items {
+		if pod.Spec.NodeName == instance.Status.NodeName && pod.Status.Phase == corev1.PodRunning {
+			log, err := client.GetLogs(pod.Name, &corev1.PodLogOptions{Container: "guest-console-log"}).DoRaw(ctx)
+
+			return string(log), err
+		}
+	}
+
+	return "", errNoConsole
 }
 
 // awaitCount waits until the guest has counted to a number on the console of its present launcher, and returns its last one.

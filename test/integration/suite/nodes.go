@@ -23,10 +23,21 @@ const (
 	IdleTaint = "reserved.example.com/idle"
 )
 
-// nodes are the provider nodes: the default ones, two that are killed by one test each, one with a
+// MortalNodesAlways and MortalNodesOnce are pairs of nodes of which one survives the accidents of a machine.
+func MortalNodesAlways() []string { return []string{"provider-mortal-2", "provider-mortal-3"} }
+
+// MortalNodesOnce are those of machines that KubeVirt does not start again.
+func MortalNodesOnce() []string { return []string{"provider-mortal-4", "provider-mortal-5"} }
+
+// nodes are the provider nodes: the default ones, those that are killed by one test each, one with a
 // lot of memory, one without KVM, and one that stays empty.
 func nodes() []kubelet.Node {
-	return append(kubelet.DefaultNodes(),
+	all := kubelet.DefaultNodes()
+	for _, name := range append(MortalNodesAlways(), MortalNodesOnce()...) {
+		all = append(all, kubelet.Node{Name: name, Region: "local", Zone: "zone-a", CPU: "16", Memory: "64Gi", Taint: Reserved})
+	}
+
+	return append(all,
 		kubelet.Node{Name: MortalNodeOfTheTable, Region: "local", Zone: "zone-a", CPU: "16", Memory: "64Gi", Taint: Reserved},
 		kubelet.Node{Name: MortalNodeOfTheDeletion, Region: "local", Zone: "zone-a", CPU: "16", Memory: "64Gi", Taint: Reserved},
 		kubelet.Node{Name: "provider-large", Region: "local", Zone: "zone-a", CPU: "16", Memory: "256Gi", Taint: Reserved},

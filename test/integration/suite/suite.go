@@ -38,9 +38,6 @@ type Suite struct {
 // Option changes the lab that a suite starts.
 type Option func(*environment.Options)
 
-// RealGuests lets virtual machines boot that ask for it.
-func RealGuests(o *environment.Options) { o.RealGuests = true }
-
 // RealNodes replaces the simulated provider nodes by two real ones. The process must have called node.Isolate.
 func RealNodes(o *environment.Options) {
 	o.RealNodes = 2 //nolint:mnd // one to migrate from, one to migrate to

@@ -42,15 +42,12 @@ type Binaries struct {
 	Sidecars  map[string]string
 	CSIDriver string
 
-	// Kubelet, Launcher and Importer are empty unless EnsureGuest has built them.
-	Kubelet  string
-	Launcher string // writes the domain of a VirtualMachineInstance with KubeVirt's code
-	Importer string // imports a disk image with CDI's code
-
-	// Runc, KubeProxy, CoreDNS, CDIImporter and NodePrograms are empty unless EnsureNodes has built them.
+	// Kubelet, Runc, KubeProxy, CoreDNS, Multus, CDIImporter and NodePrograms are empty unless EnsureNodes has built them.
+	Kubelet      string // of real nodes and of their guests
 	Runc         string // runs real nodes as containers
 	KubeProxy    string
 	CoreDNS      string
+	Multus       string
 	CDIImporter  string // the program of importer pods
 	NodePrograms string // a folder with KubeVirt's programs for nodes and launchers; see NodeFiles
 
@@ -78,28 +75,15 @@ func Ensure(ctx context.Context, progress io.Writer) (*Binaries, error) {
 	return ensure(ctx, progress, component.chosen)
 }
 
-// EnsureGuest is like Ensure, and also builds the programs of real guests. Unless the environment
-// chooses another one, KubeVirt has the version of virt-launcher.
-func EnsureGuest(ctx context.Context, progress io.Writer) (*Binaries, error) {
-	return ensure(ctx, progress, func(c component) string {
-		if c == kubeVirt {
-			return cmp.Or(c.chosen(), launcherMinor)
-		}
-		return c.chosen()
-	}, layout.guestPrograms)
-}
-
 // EnsureNodes is like Ensure, and also builds the programs of real nodes, and KubeVirt's programs on them.
 func EnsureNodes(ctx context.Context, progress io.Writer) (*Binaries, error) {
-	if chosen := kubeVirt.chosen(); chosen != "" && chosen != nodeMinor {
-		return nil, fmt.Errorf("%s=%s: real nodes run KubeVirt %s only; unset %s", kubeVirt.variable, chosen, nodeMinor, kubeVirt.variable)
-	}
-	return ensure(ctx, progress, func(c component) string {
-		if c == kubeVirt {
-			return nodeMinor
+	only := map[component]string{kubeVirt: nodeMinor, cdi: cdi.preset}
+	for c, minor := range only {
+		if chosen := c.chosen(); chosen != "" && chosen != minor {
+			return nil, fmt.Errorf("%s=%s: real nodes run %s only; unset %s", c.variable, chosen, minor, c.variable)
 		}
-		return c.chosen()
-	}, layout.nodePrograms)
+	}
+	return ensure(ctx, progress, func(c component) string { return cmp.Or(only[c], c.chosen()) }, layout.nodePrograms)
 }
 
 // EnsureGardener is like Ensure, and also builds Gardener's components and the programs beside a CSI
@@ -149,12 +133,11 @@ func ensure(
 	found.Sidecars = l.builtSidecars()
 	found.PromQL = existing(l.targets["prometheus"], "promql")
 	found.Kubelet = existing(l.targets["kubelet"], "kubelet")
-	found.Launcher = existing(l.targets["launcher"], "launcher")
-	found.Importer = existing(l.targets["importer"], "importer")
 	found.Runc = existing(l.targets["runc"], "runc")
 	found.KubeProxy = existing(l.targets[kubeProxy], kubeProxy)
 	found.CoreDNS = existing(l.targets[coreDNS], coreDNS)
-	found.CDIImporter = existing(l.targets["importer"], cdiImporter)
+	found.Multus = existing(l.targets[multus], multus)
+	found.CDIImporter = existing(l.targets[cdi.set], cdiImporter)
 	if existing(l.targets[nodeSet], virtHandlerManifest) != "" {
 		found.NodePrograms = l.targets[nodeSet]
 	}

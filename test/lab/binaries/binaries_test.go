@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -237,7 +238,7 @@ func TestLayoutOfAVersion(t *testing.T) {
 	b := chosen.binaries(assets{})
 	require.Equal(t, "1.32", b.KubernetesVersion.Minor())
 	require.Contains(t, b.KubeAPIServer, "/cache/kubernetes-1.32-")
-	require.Equal(t, "1.34", chosen.versions["kubelet"].Minor(), "real guests have one kubelet")
+	require.Equal(t, "1.34", chosen.versions["kubelet"].Minor(), "real nodes have one kubelet")
 }
 
 // TestOldKubeVirt shows that KubeVirt runs under a Kubernetes that it supports, and under no newer one.
@@ -260,19 +261,27 @@ func TestOldKubeVirt(t *testing.T) {
 	require.ErrorContains(t, err, "KUBERNETES=1.34: KUBEVIRT=1.6 runs under Kubernetes 1.33 and older")
 }
 
-// TestGuestVersions requires the programs of real guests to have the versions of the lab's components,
-// and virt-launcher the version of KubeVirt that the lab with real guests runs.
-func TestGuestVersions(t *testing.T) {
+// TestNodeVersions requires the programs of real nodes to have the versions of the lab's components.
+func TestNodeVersions(t *testing.T) {
 	t.Parallel()
 	for set, want := range map[string]struct{ module, minor string }{
 		"kubelet":    {module: kubernetes.module, minor: kubernetes.preset},
 		"kube-proxy": {module: kubernetes.module, minor: kubernetes.preset},
-		"importer":   {module: cdi.module, minor: cdi.preset},
-		"launcher":   {module: kubeVirt.module, minor: launcherMinor},
 	} {
 		version, err := required(filepath.Join("../modules", set), want.module)
 		require.NoError(t, err)
 		require.Equal(t, want.minor, version.Minor(), set)
+	}
+}
+
+// TestEnsureNodes_RefusesOtherVersions requires an error for each version that real nodes do not run.
+func TestEnsureNodes_RefusesOtherVersions(t *testing.T) { //nolint:paralleltest // sets environment variables
+	for variable, minor := range map[string]string{kubeVirt.variable: "1.8", cdi.variable: "1.64"} {
+		t.Run(variable, func(t *testing.T) {
+			t.Setenv(variable, minor)
+			_, err := EnsureNodes(t.Context(), io.Discard)
+			require.ErrorContains(t, err, variable+"="+minor+": real nodes run")
+		})
 	}
 }
 

@@ -43,7 +43,7 @@ func newLayout(modules, cache string, minor func(component) string) (layout, err
 		return layout{}, err
 	}
 	l := layout{modules: map[string]string{}, targets: map[string]string{}, versions: map[string]Version{}}
-	for _, set := range []string{"etcd", "mcm", "prometheus", "gardener", csiDriver, "kubelet", "launcher", "importer", "runc", coreDNS, kubeProxy} {
+	for _, set := range []string{"etcd", "mcm", "prometheus", "gardener", csiDriver, "kubelet", "runc", coreDNS, kubeProxy, multus} {
 		l.modules[set] = filepath.Join(modules, set)
 	}
 	versioned := map[string]string{
@@ -80,26 +80,22 @@ func newLayout(modules, cache string, minor func(component) string) (layout, err
 func hashModule(module fs.FS) (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, runtime.Version(), runtime.GOOS, runtime.GOARCH, buildFlags(), kubernetesLdflags(""))
-	err := fs.WalkDir(module, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		f, err := module.Open(path)
-		if err != nil {
-			return fmt.Errorf("open: %w", err)
-		}
-		defer f.Close() //nolint:errcheck // read-only
-		content := sha256.New()
-		if _, err := io.Copy(content, f); err != nil {
-			return fmt.Errorf("read %s: %w", path, err)
-		}
-		fmt.Fprintf(h, "%s %x\n", path, content.Sum(nil))
-		return nil
-	})
-	if err != nil {
+	if err := HashFiles(h, module); err != nil {
 		return "", fmt.Errorf("walk: %w", err)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:12], nil
+}
+
+// HashFiles writes the paths of files, and the checksums of their contents.
+func HashFiles(into io.Writer, files fs.FS) error {
+	return fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(files, path)
+		fmt.Fprintf(into, "%s %x\n", path, sha256.Sum256(data))
+		return err
+	})
 }
 
 // steps returns the build steps of every lab in order, with durations measured on two cores with empty caches.

@@ -6,9 +6,9 @@ package binaries
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -33,6 +33,13 @@ const (
 const (
 	kubeProxy = "kube-proxy"
 	coreDNS   = "coredns"
+	multus    = "multus"
+)
+
+// multusModule is the module of Multus, and multusFiles its folder of manifests.
+const (
+	multusModule = "gopkg.in/k8snetworkplumbingwg/multus-cni.v4"
+	multusFiles  = "multus-files"
 )
 
 // CDIPrograms returns the files of CDI's pods by their names in the images.
@@ -55,6 +62,11 @@ const (
 // VirtHandlerManifest returns the file with the DaemonSet of virt-handler, in JSON.
 func (b *Binaries) VirtHandlerManifest() string {
 	return filepath.Join(b.NodePrograms, virtHandlerManifest)
+}
+
+// MultusManifest returns the file with Multus' manifests.
+func (b *Binaries) MultusManifest() string {
+	return filepath.Join(filepath.Dir(b.Multus), multusFiles, "multus-daemonset.yml")
 }
 
 // LauncherFiles returns the folder with the files that KubeVirt adds to the image of virt-launcher.
@@ -88,19 +100,23 @@ func (l layout) nodePrograms() []step {
 		packages = append(packages, kubeVirtCommands+map[string]string{"libvirt-hook-client": "virt-launcher/"}[name]+name)
 	}
 	return []step{
-		l.kubelet(),
+		s("kubelet", "kubelet", 60*time.Second, []string{"kubelet"}, compile(kubernetesLdflags(l.versions["kubelet"]), "k8s.io/kubernetes/cmd/kubelet")),
 		s("runc", "runc", 40*time.Second, []string{"runc"}, compileWithC(tags, "github.com/opencontainers/runc")),
 		// libvirt_dlopen loads libvirt at run time, so that this machine needs no headers of it.
-		s("virt-launcher and virt-handler", nodeSet, 120*time.Second, []string{"virt-launcher", "virt-handler"},
-			compileWithC(tags+",libvirt_dlopen", kubeVirtCommands+"virt-launcher", kubeVirtCommands+"virt-handler")),
+		s("virt-launcher", nodeSet, 80*time.Second, []string{"virt-launcher"},
+			compileWithC(tags+",libvirt_dlopen", kubeVirtCommands+"virt-launcher")),
+		s("virt-handler", nodeSet, 40*time.Second, []string{"virt-handler"},
+			compileWithAddition(tags+",libvirt_dlopen", kubeVirtModule, "cmd/virt-handler", "additions/virt-handler.go")),
 		s("KubeVirt's other programs for nodes", nodeSet, 30*time.Second, staticPrograms(), compile(ldflags, packages...)),
 		s("container-disk", nodeSet, time.Second, []string{"container-disk"}, compiledFromC(kubeVirtModule, "cmd/container-disk-v2alpha/main.c")),
 		s("KubeVirt's files for launchers", nodeSet, time.Second, []string{launcherFiles}, copied(kubeVirtModule, "cmd/virt-launcher")),
-		s("CDI's importer for pods", "importer", 200*time.Second, []string{cdiImporter}, compile(ldflags, cdi.module+"/cmd/cdi-importer")),
-		s("CDI's cloner and upload server", "importer", 40*time.Second, []string{cdiCloner, cdiUploadServer, cdiClonerFiles},
+		s("CDI's importer", cdi.set, 200*time.Second, []string{cdiImporter}, compile(ldflags, cdi.module+"/cmd/cdi-importer")),
+		s("CDI's cloner and upload server", cdi.set, 40*time.Second, []string{cdiCloner, cdiUploadServer, cdiClonerFiles},
 			both(compile(ldflags, cdi.module+"/cmd/cdi-cloner", cdi.module+"/cmd/cdi-uploadserver"), copied(cdi.module, "cmd/cdi-cloner"))),
 		s(kubeProxy, kubeProxy, 90*time.Second, []string{kubeProxy}, compile(kubernetesLdflags(l.versions["kubelet"]), "k8s.io/kubernetes/cmd/kube-proxy")),
 		s("CoreDNS", coreDNS, 120*time.Second, []string{coreDNS}, compile(ldflags, "./cmd/coredns")),
+		s("Multus", multus, 40*time.Second, []string{multus, multusFiles},
+			both(compile(ldflags, multusModule+"/cmd/multus"), copied(multusModule, "deployments"))),
 		s("virt-handler's DaemonSet", nodeSet, 5*time.Second, []string{virtHandlerManifest}, printed("./cmd/virt-handler-manifest")),
 	}
 }
@@ -109,7 +125,7 @@ func (l layout) nodePrograms() []step {
 func compileWithC(tags string, packages ...string) producer {
 	return func(ctx context.Context, s step, into string) error {
 		for i, name := range s.outputs {
-			err := goBuildWith(ctx, s.module, []string{"CGO_ENABLED=1"}, filepath.Join(into, name), packages[i], "-tags="+tags, "-ldflags="+ldflags)
+			err := goBuildWith(ctx, s.module, []string{"CGO_ENABLED=1"}, filepath.Join(into, name), packages[i:i+1], "-tags="+tags, "-ldflags="+ldflags)
 			if err != nil {
 				return err
 			}
@@ -118,14 +134,46 @@ func compileWithC(tags string, packages ...string) producer {
 	}
 }
 
-// compiledFromC builds a static program from a C file of a module that the step's own module requires.
-func compiledFromC(module, file string) producer {
+// compileWithAddition builds a command with cgo and with one file more, which is in the step's own module.
+func compileWithAddition(tags, module, command, addition string) producer {
 	return func(ctx context.Context, s step, into string) error {
-		output, err := runCommand(goCommand(ctx, s.module, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", module))
+		source, err := moduleFolder(ctx, s.module, module)
 		if err != nil {
 			return err
 		}
-		source := filepath.Join(strings.TrimSpace(string(output)), file)
+		// The files of a command that is not a package of the module must be in one folder.
+		files, err := filepath.Glob(filepath.Join(source, command, "*.go"))
+		if err != nil {
+			return fmt.Errorf("list the files of %s: %w", command, err)
+		}
+		folder := filepath.Join(into, "command")
+		if err := os.Mkdir(folder, 0o750); err != nil {
+			return fmt.Errorf("create folder: %w", err)
+		}
+		var copies []string
+		for _, file := range append(files, filepath.Join(s.module, addition)) {
+			to := filepath.Join(folder, fmt.Sprintf("%d.go", len(copies)))
+			data, err := os.ReadFile(filepath.Clean(file))
+			if err != nil {
+				return fmt.Errorf("read %s: %w", filepath.Base(file), err)
+			}
+			if err := os.WriteFile(to, data, 0o600); err != nil {
+				return fmt.Errorf("copy %s: %w", filepath.Base(file), err)
+			}
+			copies = append(copies, to)
+		}
+		return goBuildWith(ctx, s.module, []string{"CGO_ENABLED=1"}, filepath.Join(into, s.outputs[0]), copies, "-tags="+tags, "-ldflags="+ldflags)
+	}
+}
+
+// compiledFromC builds a static program from a C file of a module that the step's own module requires.
+func compiledFromC(module, file string) producer {
+	return func(ctx context.Context, s step, into string) error {
+		folder, err := moduleFolder(ctx, s.module, module)
+		if err != nil {
+			return err
+		}
+		source := filepath.Join(folder, file)
 		command := exec.CommandContext(ctx, "gcc", "-static", "-O2", "-o", filepath.Join(into, s.outputs[0]), source)
 		if _, err := runCommand(command); err != nil {
 			return fmt.Errorf("compile %s of %s: %w", file, module, err)

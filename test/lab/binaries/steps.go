@@ -100,16 +100,22 @@ func printed(pkg string) producer {
 // copied copies a folder of a module that the step's own module requires.
 func copied(module, folder string) producer {
 	return func(ctx context.Context, s step, into string) error {
-		output, err := runCommand(goCommand(ctx, s.module, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", module))
+		root, err := moduleFolder(ctx, s.module, module)
 		if err != nil {
 			return err
 		}
-		from := os.DirFS(filepath.Join(strings.TrimSpace(string(output)), folder))
+		from := os.DirFS(filepath.Join(root, folder))
 		if err := os.CopyFS(filepath.Join(into, s.outputs[0]), from); err != nil {
 			return fmt.Errorf("copy %s of %s: %w", folder, module, err)
 		}
 		return nil
 	}
+}
+
+// moduleFolder returns the folder of a module that another one requires, which is in a folder itself.
+func moduleFolder(ctx context.Context, from, module string) (string, error) {
+	output, err := runCommand(goCommand(ctx, from, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", module))
+	return strings.TrimSpace(string(output)), err
 }
 
 // both combines two producers into one step; the second produces the last output.
@@ -127,12 +133,12 @@ func both(first, last producer) producer {
 }
 
 func goBuild(ctx context.Context, module, ldflags, output, pkg string) error {
-	return goBuildWith(ctx, module, nil, output, pkg, "-ldflags="+ldflags)
+	return goBuildWith(ctx, module, nil, output, []string{pkg}, "-ldflags="+ldflags)
 }
 
-// goBuildWith builds a package with more variables of the environment and more flags.
-func goBuildWith(ctx context.Context, module string, environment []string, output, pkg string, flags ...string) error {
-	arguments := slices.Concat([]string{"build"}, buildFlags(), flags, []string{"-o", output, pkg})
+// goBuildWith builds a package, or its files, with more variables of the environment and more flags.
+func goBuildWith(ctx context.Context, module string, environment []string, output string, pkg []string, flags ...string) error {
+	arguments := slices.Concat([]string{"build"}, buildFlags(), flags, []string{"-o", output}, pkg)
 	command := goCommand(ctx, module, arguments...)
 	command.Env = append(command.Env, environment...)
 	command.Env = append(command.Env, "GOTMPDIR="+filepath.Dir(output)) // removed with the step

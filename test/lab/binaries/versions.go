@@ -39,10 +39,6 @@ var (
 	components = []component{kubernetes, kubeVirt, cdi}
 )
 
-// launcherMinor is the minor version of KubeVirt in the module set launcher, of whose code real guests
-// are made.
-const launcherMinor = "1.7"
-
 // nodeMinor is the minor version of KubeVirt in the module set of real nodes. Later ones do not run on machines with cgroup v1.
 const nodeMinor = "1.9"
 

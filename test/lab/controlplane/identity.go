@@ -36,6 +36,7 @@ const (
 	cdiController     = "system:serviceaccount:cdi:cdi-sa"
 	kubeProxy         = "system:kube-proxy"
 	coreDNS           = "system:coredns"
+	multus            = "system:multus"
 )
 
 func newIdentity(name string) (identity, error) {

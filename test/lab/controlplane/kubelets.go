@@ -5,7 +5,6 @@ package controlplane
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -13,11 +12,9 @@ import (
 // Kubelets describes how the API server of a cluster and real kubelets, those of guests that boot,
 // reach each other.
 type Kubelets struct {
-	// Server is the IP address of the API server in the guests' network.
+	// Server is the IP address of the API server in the guests' network. The API server listens on all addresses of its network
+	// namespace.
 	Server string
-	// ProxySocket is the Unix socket of an HTTP CONNECT proxy, which connects to NODE:PORT. If it is empty, the API server
-	// listens on all addresses of its network namespace.
-	ProxySocket string
 }
 
 // joinControllers are the controllers that give kubelets their client certificates.
@@ -38,22 +35,7 @@ func (c *Cluster) prepareKubelets() error {
 	if err := c.pki.issueInto("kubelet-client", c.pki.ca, kubeletClient); err != nil {
 		return err
 	}
-	if err := c.pki.writeSigningKey(); err != nil {
-		return err
-	}
-	if c.options.Kubelets.ProxySocket == "" {
-		return nil
-	}
-	return c.pki.write("egress.yaml", fmt.Appendf(nil, `apiVersion: apiserver.k8s.io/v1beta1
-kind: EgressSelectorConfiguration
-egressSelections:
-- name: cluster
-  connection:
-    proxyProtocol: HTTPConnect
-    transport:
-      uds:
-        udsName: %s
-`, c.options.Kubelets.ProxySocket))
+	return c.pki.writeSigningKey()
 }
 
 // serverNames returns the names of the API server besides those in every cluster.
@@ -76,21 +58,12 @@ func (c *Cluster) authorizationModes() string {
 	return "Node,RBAC"
 }
 
-// kubeletArgs are the API server's arguments for real kubelets. Through the proxy, it addresses them by the names of their
-// Nodes, since all guests have the same IP address in their own networks.
+// kubeletArgs are the API server's arguments for real kubelets.
 func (c *Cluster) kubeletArgs() []string {
 	if c.options.Kubelets == nil {
 		return nil
 	}
-	args := []string{
-		"--enable-bootstrap-token-auth", "--enable-admission-plugins=NodeRestriction",
-		"--kubelet-client-certificate=" + c.pki.file("kubelet-client.crt"),
-		"--kubelet-client-key=" + c.pki.file("kubelet-client.key"),
-	}
-	if c.options.Kubelets.ProxySocket == "" {
-		return append(args, "--kubelet-preferred-address-types=InternalIP")
-	}
-	return append(args, "--kubelet-preferred-address-types=Hostname", "--egress-selector-config-file="+c.pki.file("egress.yaml"))
+	return append([]string{"--enable-bootstrap-token-auth"}, c.nodeClientArgs()...)
 }
 
 // signingArgs are kube-controller-manager's arguments for signing kubelets' certificates.

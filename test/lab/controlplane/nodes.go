@@ -25,6 +25,8 @@ type Nodes struct {
 	Emulation bool
 	// VirtHandler is a file with the DaemonSet of virt-handler, in JSON.
 	VirtHandler string
+	// Multus is a file with its manifests.
+	Multus string
 }
 
 // SharedProvisioner is the name of the driver of StorageShared.
@@ -52,7 +54,7 @@ func (o Options) kubeletUsers() []string {
 }
 
 func (o Options) bindAddress() string {
-	if o.Nodes != nil || (o.Kubelets != nil && o.Kubelets.ProxySocket == "") {
+	if o.Nodes != nil || o.Kubelets != nil {
 		return "0.0.0.0"
 	}
 	return loopback
@@ -66,11 +68,16 @@ func (c *Cluster) prepareNodes() error {
 	return c.pki.issueInto("kubelet-client", c.pki.ca, kubeletClient)
 }
 
-// nodeArgs are the API server's arguments for real nodes. Their names are not in any DNS.
+// nodeArgs are the API server's arguments for real nodes.
 func (c *Cluster) nodeArgs() []string {
 	if c.options.Nodes == nil {
 		return nil
 	}
+	return c.nodeClientArgs()
+}
+
+// nodeClientArgs are the API server's arguments as a client of kubelets, the names of whose Nodes are not in any DNS.
+func (c *Cluster) nodeClientArgs() []string {
 	return []string{
 		"--enable-admission-plugins=NodeRestriction",
 		"--kubelet-client-certificate=" + c.pki.file("kubelet-client.crt"),

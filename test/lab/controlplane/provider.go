@@ -4,6 +4,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -22,6 +23,7 @@ type provider struct {
 	kubeVirtPort  int
 	cdiPort       int
 	registrations []unstructured.Unstructured
+	launcher      string // the image of virt-launcher, unless it is that of KubeVirt's version
 
 	virtAPI, virtController *process.Process
 }
@@ -30,7 +32,7 @@ type provider struct {
 // components are healthy and their webhooks and aggregated APIs are in effect. It does not
 // provide nodes, volumes or pods.
 func StartProvider(ctx context.Context, o Options) (*Cluster, error) {
-	c, err := newCluster("provider", o, scheduler, virtAPI, virtController, cdiAPIServer, cdiController, kubeProxy, coreDNS)
+	c, err := newCluster("provider", o, scheduler, virtAPI, virtController, cdiAPIServer, cdiController, kubeProxy, coreDNS, multus)
 	if err != nil {
 		return nil, err
 	}
@@ -167,10 +169,11 @@ func (p *provider) runVirtController(ctx context.Context) error {
 		return err
 	}
 	version := string(p.options.Binaries.KubeVirtVersion)
+	launcher := cmp.Or(p.launcher, "lab.local/virt-launcher:"+version)
 	p.virtController, err = p.start("virt-controller", p.options.Binaries.VirtController,
 		"--kubeconfig="+file, "--listen="+loopback, fmt.Sprintf("--port=%d", ports[0]),
 		"--prom-cert-file="+p.pki.file("server.crt"), "--prom-key-file="+p.pki.file("server.key"),
-		"--launcher-image=lab.local/virt-launcher:"+version, "--exporter-image=lab.local/virt-exportserver:"+version,
+		"--launcher-image="+launcher, "--exporter-image=lab.local/virt-exportserver:"+version,
 		// It has no second replica, and exits if it cannot renew its lease: the default of 10 s is short
 		// for a busy machine.
 		"--leader-elect-lease-duration=1h", "--leader-elect-renew-deadline=50m")

@@ -38,13 +38,32 @@ func (c *Cluster) UpgradeKubeVirt(ctx context.Context, to *binaries.Binaries) er
 	return nil
 }
 
-// stopKubeVirt stops KubeVirt's programs, and releases the lease that virt-controller held.
+// UpgradeLaunchers restarts virt-controller with another image of virt-launcher, as KubeVirt's operator does in an upgrade. Virtual machines
+// that run are then outdated.
+func (c *Cluster) UpgradeLaunchers(ctx context.Context, image string) error {
+	p := c.provider
+	if p == nil {
+		return errors.New("upgrade virt-launcher: another process has started the cluster")
+	}
+	p.launcher = image
+	if err := p.stopVirtController(ctx); err != nil {
+		return fmt.Errorf("upgrade virt-launcher: %w", err)
+	}
+	return p.runVirtController(ctx)
+}
+
+// stopKubeVirt stops KubeVirt's programs.
 func (p *provider) stopKubeVirt(ctx context.Context) error {
+	return errors.Join(p.virtAPI.Stop(ctx), p.stopVirtController(ctx))
+}
+
+// stopVirtController stops virt-controller, and releases the lease that it held.
+func (p *provider) stopVirtController(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(p.Config())
 	if err != nil {
 		return fmt.Errorf("create client: %w", err)
 	}
-	if err := errors.Join(p.virtAPI.Stop(ctx), p.virtController.Stop(ctx)); err != nil {
+	if err := p.virtController.Stop(ctx); err != nil {
 		return err
 	}
 	err = client.CoordinationV1().Leases("kubevirt").Delete(ctx, "virt-controller", metav1.DeleteOptions{})

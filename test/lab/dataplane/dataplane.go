@@ -20,7 +20,6 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/cluster"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/guest"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/handler"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/hypervisor"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/importer"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/kubelet"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/storage"
@@ -44,8 +43,6 @@ type Config struct {
 	// KubeletVersion is that of the simulated kubelets, in both clusters. It must not be newer than the
 	// API servers'.
 	KubeletVersion string
-	// Hypervisor boots the guests with GuestAnnotation; nil if there are none.
-	Hypervisor hypervisor.Hypervisor
 	// Log receives one line per event; nil discards them.
 	Log io.Writer
 }
@@ -159,29 +156,23 @@ func newParts(c Config, provider *cluster.Provider, target *cluster.Target) *par
 		guests:    guest.New(provider, target, conduct, c.KubeletVersion, now, log.With("part", "guests")),
 		guestWork: &guest.Workloads{Addresses: kubelet.NewAddressPool(10, 245)},
 	}
-	var content hypervisor.Volumes
-	if c.Hypervisor != nil {
-		content = c.Hypervisor
-	}
 	p.workloads = &providerWorkloads{
 		startup:   &kubelet.Startup{Provider: provider, Now: now},
 		launchers: &handler.Launchers{Provider: provider, Now: now},
-		workers:   &importer.Workers{Provider: provider, Behaviour: conduct, Volumes: content, Now: now},
+		workers:   &importer.Workers{Provider: provider, Behaviour: conduct, Now: now},
 		addresses: kubelet.NewAddressPool(10, 244),
 		loopback:  kubelet.NewAddressPool(127, 244),
 		now:       now,
 	}
 	virt := &handler.VirtHandler{
-		Provider:   provider,
-		Behaviour:  conduct,
-		Hypervisor: c.Hypervisor,
-		Now:        now,
-		Log:        log.With("part", "virt-handler"),
+		Provider:  provider,
+		Behaviour: conduct,
+		Now:       now,
+		Log:       log.With("part", "virt-handler"),
 	}
 	csi := &storage.Driver{
 		Provider:  provider,
 		Behaviour: conduct,
-		Volumes:   content,
 		Now:       now,
 		Log:       log.With("part", "storage"),
 	}

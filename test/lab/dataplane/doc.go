@@ -5,9 +5,6 @@
 // does not have: the provider cluster's kubelets, KubeVirt's virt-handler, CDI's workers, a CSI driver
 // (provisioner, resizer, deleter), and the guests, whose kubelets join the target cluster. Each has a package.
 //
-// A VirtualMachineInstance with GuestAnnotation boots on a hypervisor instead (package hypervisor), and
-// importer pods of namespaces with ImportAnnotation fill their volumes.
-//
 // It is called by the lab (test/lab/environment), which runs the real control planes around it, and
 // communicates with them only through the Kubernetes API. Each part is a level-triggered controller
 // that derives its actions from the timestamps of the API objects, so that a restart of the

@@ -85,7 +85,7 @@ func (p *parts) nodeEvents() cache.ResourceEventHandler {
 			p.nodes.enqueue(object)
 			before, isNode := former.(*corev1.Node)
 			after, isStillNode := object.(*corev1.Node)
-			if isNode && isStillNode && behaviour.IsDown(before) != behaviour.IsDown(after) {
+			if isNode && isStillNode && (behaviour.IsDown(before) != behaviour.IsDown(after) || behaviour.BootedAt(before) != behaviour.BootedAt(after)) {
 				p.wake(func(node string) bool { return node == after.Name }, metav1.NamespaceAll)
 			}
 		},

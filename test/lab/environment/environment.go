@@ -24,7 +24,6 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/kubelet"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/screen"
@@ -44,9 +43,6 @@ type Options struct {
 	Gardener bool
 	// Monitoring builds the program that validates alerts and dashboards, too.
 	Monitoring bool
-	// RealGuests lets VirtualMachineInstances boot that have hypervisor.GuestAnnotation. It cannot be
-	// combined with SeparateTarget.
-	RealGuests bool
 	// RealNodes is the number of real provider nodes. If it is not zero, nothing is simulated, and the process
 	// must have called node.Isolate.
 	RealNodes int
@@ -64,9 +60,6 @@ type Lab struct {
 	// SidecarArgs are passed to every sidecar and every driver over gRPC, before
 	// their own extra arguments.
 	SidecarArgs []string
-
-	// Guests runs the real guests; nil unless Options.RealGuests is set.
-	Guests *guest.Hypervisor
 
 	// Nodes are the real nodes; nil unless Options.RealNodes is set.
 	Nodes *node.Nodes
@@ -133,7 +126,6 @@ func Prepare(ctx context.Context, o Options) error {
 // prepared is what the lab runs.
 type prepared struct {
 	binaries *binaries.Binaries
-	guests   string // the image of real guests
 	root     string // the root folder of real nodes
 	images   string // the folder with the container images of real nodes
 }
@@ -143,8 +135,6 @@ func prepare(ctx context.Context, o Options) (found prepared, err error) {
 	switch {
 	case o.RealNodes > 0:
 		err = found.prepareNodes(ctx, o.Progress)
-	case o.RealGuests:
-		found.binaries, found.guests, err = prepareGuests(ctx, o.Progress)
 	case o.Gardener:
 		found.binaries, err = binaries.EnsureGardener(ctx, o.Progress)
 	default:
@@ -157,9 +147,6 @@ func prepare(ctx context.Context, o Options) (found prepared, err error) {
 }
 
 func (l *Lab) start(ctx context.Context, o Options, found prepared) (err error) {
-	if err := l.startGuests(ctx, o, found.guests); err != nil {
-		return err
-	}
 	if err := l.bootNodes(ctx, o, found); err != nil {
 		return err
 	}
@@ -231,7 +218,7 @@ func (l *Lab) Stop(ctx context.Context) error {
 	if l.simulator != nil {
 		l.simulator.stop()
 	}
-	failed := errors.Join(l.stopGuests(ctx), l.stopNodes(ctx), l.group.Stop(ctx))
+	failed := errors.Join(l.stopNodes(ctx), l.group.Stop(ctx))
 	return errors.Join(failed, l.folder.remove(l.KeepLogs))
 }
 
@@ -284,7 +271,6 @@ func (l *Lab) startSimulator(ctx context.Context, o Options) (*simulator, error)
 		Nodes:          nodes,
 		KubeletVersion: string(l.Binaries.KubernetesVersion),
 		Log:            log,
-		Hypervisor:     l.hypervisor(),
 	})
 	if err == nil && !release() {
 		err = ctx.Err()

@@ -21,6 +21,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/guest"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/host"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/images"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/root"
@@ -39,8 +40,21 @@ func (p *prepared) prepareNodes(ctx context.Context, progress io.Writer) (err er
 	if p.root, err = root.Ensure(ctx, progress); err != nil {
 		return err
 	}
-	p.images, err = images.Ensure(ctx, p.binaries, p.root, progress)
+	kernel, err := root.EnsureKernel(ctx, progress)
+	if err != nil {
+		return err
+	}
+	p.images, err = images.Ensure(ctx, p.binaries, p.root, kernel, progress)
 	return err
+}
+
+// EnsureGuestImage returns the disk image of workers that join, and first builds it and what it is built from if they are missing.
+func EnsureGuestImage(ctx context.Context, progress io.Writer) (string, error) {
+	var p prepared
+	if err := p.prepareNodes(ctx, progress); err != nil {
+		return "", err
+	}
+	return guest.Ensure(ctx, guest.Parts{Kubelet: p.binaries.Kubelet, Root: p.root, Images: p.images}, progress)
 }
 
 // bootNodes makes the network of the nodes, in which the control planes listen, and starts the nodes, which import their
@@ -58,6 +72,7 @@ func (l *Lab) bootNodes(ctx context.Context, o Options, found prepared) (err err
 		Runc:    found.binaries.Runc,
 		Kubelet: found.binaries.Kubelet,
 		Proxy:   found.binaries.KubeProxy,
+		Multus:  found.binaries.Multus,
 		Cgroup:  l.folder.cgroup(),
 		Count:   o.RealNodes,
 	})
@@ -77,7 +92,24 @@ func (l *Lab) realNodes(o Options) *controlplane.Nodes {
 		Names:       node.Names(o.RealNodes),
 		Emulation:   !node.HasKVM(),
 		VirtHandler: l.Binaries.VirtHandlerManifest(),
+		Multus:      l.Binaries.MultusManifest(),
 	}
+}
+
+// kubelets returns how the control cluster and the kubelets of guests on real nodes reach each other, or nil.
+func (l *Lab) kubelets() *controlplane.Kubelets {
+	if l.Nodes == nil {
+		return nil
+	}
+	return &controlplane.Kubelets{Server: node.Gateway}
+}
+
+// joinArgs gives bootstrap tokens the permissions that real kubelets need, as the shipped Deployment does.
+func (l *Lab) joinArgs() []string {
+	if l.kubelets() == nil {
+		return nil
+	}
+	return []string{"--bootstrap-token-auth-extra-groups=" + controlplane.Bootstrappers}
 }
 
 // joinNodes lets the nodes join, starts virt-handler, and returns when they are ready.
@@ -89,7 +121,11 @@ func (l *Lab) joinNodes(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	err = l.Nodes.Join(node.Credentials{CA: l.Provider.CA(), Kubeconfig: l.Provider.KubeletKubeconfig, Proxy: proxy})
+	multus, err := l.Provider.InstallMultus(ctx)
+	if err != nil {
+		return err
+	}
+	err = l.Nodes.Join(node.Credentials{CA: l.Provider.CA(), Kubeconfig: l.Provider.KubeletKubeconfig, Proxy: proxy, Multus: multus})
 	if err != nil {
 		return err
 	}

@@ -78,10 +78,9 @@ func TestCommandRefuses(t *testing.T) {
 		"stray argument":  {reason: "no argument is ignored", args: []string{"up", "x"}, want: `unexpected argument "x"`},
 		"bad name":        {reason: "the name is part of file names", args: []string{"up", "--name=../x"}, want: "--name"},
 		"sidecar alone":   {reason: "a sidecar belongs to a shoot", args: []string{"up", "--sidecar=/bin/true"}, want: "--sidecar needs --shoot"},
-		"no such guests":  {reason: "the error names the values", args: []string{"up", "--guests=virtual"}, want: "want simulated or real"},
 		"no such nodes":   {reason: "the error names the values", args: []string{"up", "--nodes=virtual"}, want: "want simulated or real"},
 		"too many nodes":  {reason: "each has a network for its pods", args: []string{"up", "--nodes=real", "--node-count=99"}, want: "want 1 to 50"},
-		"two realities":   {reason: "guests of simulated nodes are others", args: []string{"up", "--nodes=real", "--guests=real"}, want: "cannot be combined"},
+		"two realities":   {reason: "seeds have simulated nodes", args: []string{"up", "--nodes=real", "--gardener"}, want: "cannot be combined"},
 		"no such sidecar": {
 			reason: "it is reported before any process is started",
 			args:   []string{"run", "--shoot=s", "--sidecar=" + filepath.Join("does", "not", "exist")},
@@ -98,12 +97,11 @@ func TestCommandRefuses(t *testing.T) {
 
 func TestArgumentsSurviveTheWayToTheBackground(t *testing.T) {
 	t.Parallel()
-	r := request{name: "n", shoot: "s", sidecar: "/bin/true", sidecarArgs: "--v=4 --x", keepLogs: true, guests: simulated, nodes: realOnes, nodeCount: 3}
+	r := request{name: "n", shoot: "s", sidecar: "/bin/true", sidecarArgs: "--v=4 --x", keepLogs: true, nodes: realOnes, nodeCount: 3}
 	args := r.arguments()
 	require.Equal(t, "run", args[0])
 	require.Contains(t, args, "--sidecar-args=--v=4 --x")
 	require.Contains(t, args, "--keep-logs=true")
-	require.Contains(t, args, "--guests=simulated")
 	require.Contains(t, args, "--nodes=real")
 	require.Contains(t, args, "--node-count=3")
 }

@@ -56,12 +56,11 @@ type request struct {
 	keepLogs    bool
 	gardener    bool
 	monitoring  bool
-	guests      string
 	nodes       string
 	nodeCount   int
 }
 
-// The values of --guests and --nodes.
+// The values of --nodes.
 const (
 	simulated = "simulated"
 	realOnes  = "real"
@@ -118,7 +117,6 @@ func (r *request) define(flags *flag.FlagSet) {
 	flags.StringVar(&r.driverArgs, "driver-args", "", "more arguments for the driver, separated by spaces (up, run)")
 	flags.BoolVar(&r.gardener, "gardener", false, "for the Gardener extension: a separate target cluster, and gardener-resource-manager (up, run, build)")
 	flags.BoolVar(&r.monitoring, "monitoring", false, "for tests of alerts and dashboards: Prometheus' parser and rules (build)")
-	flags.StringVar(&r.guests, "guests", simulated, "simulated, or real: virtual machines with the annotation sim.lab/guest: real boot in QEMU (up, run, build)")
 	flags.StringVar(&r.nodes, "nodes", simulated, "simulated, or real: kubelet, containerd, virt-handler and QEMU; needs root (up, run, build)")
 	flags.IntVar(&r.nodeCount, "node-count", 2, "the number of real nodes (up, run)") //nolint:mnd // machines can migrate
 	flags.BoolVar(&r.keepLogs, "keep-logs", false, "leave the logs behind when the lab stops (up, run)")
@@ -137,7 +135,6 @@ func (r *request) options(out io.Writer) environment.Options {
 		SeparateTarget: r.gardener,
 		Gardener:       r.gardener,
 		Monitoring:     r.monitoring,
-		RealGuests:     r.guests == realOnes,
 	}
 	if r.nodes == realOnes {
 		options.RealNodes = r.nodeCount
@@ -159,25 +156,15 @@ func (r *request) check(rest []string) error {
 	case r.driver != "" && r.sidecar == "":
 		return errors.New("--driver needs --sidecar")
 	}
-	return errors.Join(r.checkGuests(), r.checkNodes(), r.findPrograms())
-}
-
-func (r *request) checkGuests() error {
-	switch {
-	case r.guests != simulated && r.guests != realOnes:
-		return fmt.Errorf("--guests=%s: want simulated or real", r.guests)
-	case r.guests == realOnes && r.gardener:
-		return errors.New("--guests=real cannot be combined with --gardener")
-	}
-	return nil
+	return errors.Join(r.checkNodes(), r.findPrograms())
 }
 
 func (r *request) checkNodes() error {
 	switch {
 	case r.nodes != simulated && r.nodes != realOnes:
 		return fmt.Errorf("--nodes=%s: want simulated or real", r.nodes)
-	case r.nodes == realOnes && (r.gardener || r.guests == realOnes):
-		return errors.New("--nodes=real cannot be combined with --gardener or --guests=real")
+	case r.nodes == realOnes && r.gardener:
+		return errors.New("--nodes=real cannot be combined with --gardener")
 	case r.nodeCount < 1 || r.nodeCount > maxNodes:
 		return fmt.Errorf("--node-count=%d: want 1 to %d", r.nodeCount, maxNodes)
 	}
@@ -212,6 +199,5 @@ func program(path string) (string, error) {
 func (r *request) arguments() []string {
 	args := []string{"run", "--name=" + r.name, "--shoot=" + r.shoot, "--sidecar=" + r.sidecar, "--sidecar-args=" + r.sidecarArgs}
 	args = append(args, "--driver="+r.driver, "--driver-args="+r.driverArgs)
-	return append(args, fmt.Sprintf("--keep-logs=%t", r.keepLogs), fmt.Sprintf("--gardener=%t", r.gardener), "--guests="+r.guests,
-		"--nodes="+r.nodes, fmt.Sprintf("--node-count=%d", r.nodeCount))
+	return append(args, fmt.Sprintf("--keep-logs=%t", r.keepLogs), fmt.Sprintf("--gardener=%t", r.gardener), "--nodes="+r.nodes, fmt.Sprintf("--node-count=%d", r.nodeCount))
 }

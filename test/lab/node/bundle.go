@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // object is JSON.
@@ -30,6 +31,7 @@ func (n *Nodes) writeBundle(one *node) error {
 			"env": []string{
 				"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 				"NAME=" + one.name, "ADDRESS=" + one.address(), "LABELS=" + labels,
+				"BRIDGES=" + strings.Join(Bridges(), " "),
 			},
 			"user":         object{"uid": 0, "gid": 0},
 			"capabilities": object{"bounding": capabilities, "effective": capabilities, "permitted": capabilities},
@@ -86,6 +88,7 @@ func (n *Nodes) mounts(one *node) []object {
 		mount("/opt/lab/images", "bind", n.options.Images, "rbind", "ro"),
 		mount("/opt/lab/kubelet", "bind", n.options.Kubelet, "rbind", "ro"),
 		mount("/opt/lab/kube-proxy", "bind", n.options.Proxy, "rbind", "ro"),
+		mount("/usr/lib/cni/multus", "bind", n.options.Multus, "rbind", "ro"),
 	}
 }
 

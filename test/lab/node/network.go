@@ -21,6 +21,13 @@ const (
 	firstNode  = 11 // the last byte of the first node's address
 )
 
+// Bridges returns the names of bridges on every node, each of which is joined with those of the other nodes, for machines that
+// are not only in the network of pods.
+func Bridges() []string { return []string{"br-tenant", "br-shared"} }
+
+// BridgeMTU is the size of packets that the tunnels between the bridges leave.
+const BridgeMTU = 1450
+
 func (n *node) address() string    { return fmt.Sprint(nodePrefix, firstNode+n.index) }
 func (n *node) podSubnet() string  { return fmt.Sprintf("10.99.%d.0/24", 101+n.index) } //nolint:mnd // beside the nodes' network
 func (n *node) hostDevice() string { return fmt.Sprint("lab", n.index) }

@@ -40,6 +40,7 @@ type Options struct {
 	Runc    string
 	Kubelet string
 	Proxy   string // kube-proxy
+	Multus  string
 	// Cgroup is the beginning of the names of the nodes' cgroups.
 	Cgroup string
 	Count  int
@@ -95,6 +96,7 @@ type Credentials struct {
 	CA         []byte // in PEM
 	Kubeconfig func(node string) ([]byte, error)
 	Proxy      []byte // the kubeconfig of kube-proxy
+	Multus     []byte // the kubeconfig of Multus
 }
 
 // Start starts all nodes, which then import their images. It does not wait for that, and needs no API server.
@@ -123,11 +125,10 @@ func (n *node) join(c Credentials) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(n.lab(), "ca.crt"), c.CA, 0o600); err != nil {
-		return fmt.Errorf("write the CA certificate: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(n.lab(), "kube-proxy.kubeconfig"), c.Proxy, 0o600); err != nil {
-		return fmt.Errorf("write kubeconfig: %w", err)
+	for name, data := range map[string][]byte{"ca.crt": c.CA, "kube-proxy.kubeconfig": c.Proxy, "multus.kubeconfig": c.Multus} {
+		if err := os.WriteFile(filepath.Join(n.lab(), name), data, 0o600); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
 	}
 	incomplete := filepath.Join(n.lab(), "kubeconfig.new")
 	if err := os.WriteFile(incomplete, kubeconfig, 0o600); err != nil {
@@ -207,7 +208,7 @@ func (n *node) stop(ctx context.Context) error {
 
 // writeFiles writes the configuration of a node, and makes its folders.
 func (n *Nodes) writeFiles(one *node) error {
-	for _, folder := range []string{"upper", "work", "root", "containerd", "kubelet", "lab/cni", "lab/images"} {
+	for _, folder := range []string{"upper", "work", "root", "containerd", "kubelet", "lab/cni", "lab/networks", "lab/images"} {
 		if err := os.MkdirAll(filepath.Join(one.dir, folder), 0o755); err != nil {
 			return fmt.Errorf("create folder: %w", err)
 		}
@@ -219,7 +220,9 @@ func (n *Nodes) writeFiles(one *node) error {
 	}
 	contents := map[string][]byte{"kubelet": nil, "kube-proxy": nil} // the programs are mounted there
 	for name, target := range map[string]string{
-		"init.sh": "init.sh", "containerd.toml": "containerd.toml", "kubelet.yaml": "kubelet.yaml", "kube-proxy.yaml": "kube-proxy.yaml", "cni.conflist": "cni/10-lab.conflist",
+		"init.sh": "init.sh", "containerd.toml": "containerd.toml", "kubelet.yaml": "kubelet.yaml", "kube-proxy.yaml": "kube-proxy.yaml",
+		// Multus 4.2 loses the ranges of addresses in a file, but not in a folder.
+		"multus.conf": "cni/multus.conf", "cni.conflist": "networks/lab.conflist",
 	} {
 		data, err := files.ReadFile("files/" + name)
 		if err != nil {

@@ -75,8 +75,10 @@ const FaultAnnotation = "sim.lab/fault"
 type Fault string
 
 const (
-	// FaultCrash makes the VirtualMachineInstance fail instead of booting.
+	// FaultCrash makes the VirtualMachineInstance fail instead of booting, or while it runs.
 	FaultCrash Fault = "crash"
+	// FaultLauncherKilled kills the launcher of a running guest, which virt-handler notices late.
+	FaultLauncherKilled Fault = "launcher-killed"
 	// FaultImagePull keeps the launcher pod in ErrImagePull and ImagePullBackOff.
 	FaultImagePull Fault = "image-pull"
 	// FaultNoBoot keeps the VirtualMachineInstance in phase Scheduled.
@@ -103,8 +105,10 @@ const (
 	StuckKey = "sim.lab/stuck"
 	// DownLabel is a label of a provider Node. With the value "true" the node is
 	// dead: its heartbeats, pods, VirtualMachineInstances and guests make no progress
-	// until the label is removed.
+	// until the label is removed. Then it boots, and the guests that it ran have ended.
 	DownLabel = "sim.lab/down"
+	// BootedAnnotation is the time in RFC 3339 at which a node has booted again. The simulation sets it.
+	BootedAnnotation = "sim.lab/booted"
 )
 
 // Fixed intervals and delays of the simulation.
@@ -114,6 +118,8 @@ const (
 	PodLatency        = 300 * time.Millisecond
 	AddressLatency    = 3 * time.Second // virt-handler's, after a migration
 	GateLatency       = 2 * time.Second // kubelet's, after a readiness gate has opened
+	// WatchdogLatency is virt-handler's for launchers that do not answer: it looks every 11 s, and waits for 30 s.
+	WatchdogLatency = 33 * time.Second
 )
 
 // usualLatency returns the default of a latency annotation.
@@ -189,6 +195,15 @@ func IsStuck(pod metav1.Object) bool {
 // IsDown reports whether a provider Node is marked with DownLabel.
 func IsDown(node metav1.Object) bool {
 	return node.GetLabels()[DownLabel] == "true"
+}
+
+// BootedAt returns when a provider Node has booted again, or the zero time.
+func BootedAt(node metav1.Object) time.Time {
+	at, err := time.Parse(time.RFC3339, node.GetAnnotations()[BootedAnnotation])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 // IsMissingImage reports whether an image reference, with or without a

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -143,6 +144,15 @@ func (p *Provider) TargetPod(instance *kubevirtv1.VirtualMachineInstance) *corev
 func (p *Provider) NodeUp(name string) bool {
 	node, err := p.Nodes.Get(name)
 	return err == nil && !behaviour.IsDown(node)
+}
+
+// BootedAt returns when a provider Node has booted again, or the zero time.
+func (p *Provider) BootedAt(name string) time.Time {
+	node, err := p.Nodes.Get(name)
+	if err != nil {
+		return time.Time{}
+	}
+	return behaviour.BootedAt(node)
 }
 
 // Target reads the Nodes and pods of the target cluster from informer caches and

@@ -3,7 +3,7 @@
 
 // Package guest simulates the guests' operating systems, whose kubelets join the target cluster.
 //
-// Package dataplane runs it for all running VirtualMachineInstances without a hypervisor. It must not depend on the driver.
+// Package dataplane runs it for all running VirtualMachineInstances. It must not depend on the driver.
 package guest
 
 import (
@@ -22,7 +22,6 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/cluster"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/hypervisor"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/kubelet"
 )
 
@@ -114,7 +113,7 @@ func (g *Guests) Reconcile(ctx context.Context, key string) (time.Duration, erro
 
 // hasKubelet reports whether a simulated guest runs on a live node and has a working kubelet.
 func (g *Guests) hasKubelet(instance *kubevirtv1.VirtualMachineInstance) bool {
-	return instance.IsRunning() && !hypervisor.IsReal(instance) && !behaviour.HasFault(instance, behaviour.FaultNoJoin) && g.provider.NodeUp(instance.Status.NodeName)
+	return instance.IsRunning() && !behaviour.HasFault(instance, behaviour.FaultNoJoin) && g.provider.NodeUp(instance.Status.NodeName)
 }
 
 // join registers the Node of a guest that has a valid bootstrap token, or had

@@ -22,7 +22,7 @@ func attachVolumes(instance *kubevirtv1.VirtualMachineInstance) {
 		switch {
 		case wanted && status.Phase == kubevirtv1.HotplugVolumeAttachedToNode:
 			status.Phase = kubevirtv1.VolumeReady
-			status.Target = "sd-" + status.Name
+			status.Target = nextDisk(instance)
 			status.Reason = "VolumeReady"
 			status.Message = "Successfully attach hotplugged volume " + status.Name + " to VM"
 		case !wanted && isMounted(status.Phase):
@@ -32,6 +32,17 @@ func attachVolumes(instance *kubevirtv1.VirtualMachineInstance) {
 			status.Message = "Volume " + status.Name + " has been unmounted from virt-launcher pod"
 		}
 	}
+}
+
+// nextDisk returns the name of the next disk on the bus of hot-plugged volumes.
+func nextDisk(instance *kubevirtv1.VirtualMachineInstance) string {
+	letter := 'a'
+	for _, status := range instance.Status.VolumeStatus {
+		if status.HotplugVolume != nil && status.Target != "" {
+			letter++
+		}
+	}
+	return "sd" + string(letter)
 }
 
 // isMounted reports whether virt-handler has to unmount a volume that is no longer wanted (canUpdateToUnmounted).

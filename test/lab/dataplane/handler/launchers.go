@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/cluster"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/kubelet"
 )
@@ -29,7 +30,7 @@ func (l *Launchers) Outcome(pod *corev1.Pod) kubelet.Outcome {
 		return kubelet.Outcome{}
 	case instance.Status.Phase == kubevirtv1.Succeeded:
 		return kubelet.Succeeded("")
-	case instance.Status.Phase == kubevirtv1.Failed:
+	case instance.Status.Phase == kubevirtv1.Failed, behaviour.HasFault(instance, behaviour.FaultLauncherKilled) && instance.IsRunning():
 		return kubelet.Failed("")
 	case isLeft(pod, instance):
 		return kubelet.Succeeded("")

@@ -21,7 +21,6 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/cluster"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/hypervisor"
 )
 
 // noSELinux is virt-handler's report for a host without SELinux. Without such a report
@@ -35,11 +34,10 @@ const defaultGracePeriod = 30 * time.Second
 // from phase Scheduled on. Like the real one it may list, watch and update VirtualMachineInstances,
 // which have no status subresource.
 type VirtHandler struct {
-	Provider   *cluster.Provider
-	Behaviour  behaviour.Reader
-	Hypervisor hypervisor.Hypervisor // boots the guests with GuestAnnotation; nil: none
-	Now        func() time.Time
-	Log        *slog.Logger
+	Provider  *cluster.Provider
+	Behaviour behaviour.Reader
+	Now       func() time.Time
+	Log       *slog.Logger
 }
 
 // Reconcile advances one VirtualMachineInstance. An update of an outdated copy
@@ -84,10 +82,6 @@ func isHandlers(instance *kubevirtv1.VirtualMachineInstance) bool {
 // advance updates the instance's status, and returns when to reconcile again.
 func (h *VirtHandler) advance(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance) (time.Duration, error) {
 	pod := h.Provider.LauncherPod(instance)
-	if hypervisor.IsReal(instance) {
-		guests := &realGuests{provider: h.Provider, hypervisor: h.Hypervisor, now: h.Now}
-		return guests.advance(ctx, instance, pod)
-	}
 	after := h.simulate(instance, pod)
 	switch {
 	case behaviour.HasFault(instance, behaviour.FaultSyncFailed) && instance.IsScheduled() && instance.DeletionTimestamp == nil:
@@ -127,7 +121,7 @@ func (h *VirtHandler) warn(ctx context.Context, instance *kubevirtv1.VirtualMach
 	})
 }
 
-// simulate is advance for simulated guests.
+// simulate advances the guest, without its faults.
 func (h *VirtHandler) simulate(instance *kubevirtv1.VirtualMachineInstance, pod *corev1.Pod) time.Duration {
 	now := h.Now()
 	if since, asked := shutdownRequest(instance, pod); asked {
@@ -135,6 +129,9 @@ func (h *VirtHandler) simulate(instance *kubevirtv1.VirtualMachineInstance, pod 
 	}
 	if pod == nil {
 		return 0
+	}
+	if left, doomed := h.fail(instance, pod, now); doomed {
+		return left
 	}
 	if instance.IsScheduled() {
 		if left := h.boot(instance, now); left > 0 || !instance.IsRunning() {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/cluster"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/hypervisor"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/kubelet"
 )
 
@@ -41,7 +40,6 @@ const (
 type Workers struct {
 	Provider  *cluster.Provider
 	Behaviour behaviour.Reader
-	Volumes   hypervisor.Volumes // runs real imports; may be nil
 	Now       func() time.Time
 }
 
@@ -54,9 +52,6 @@ func IsWorker(pod *corev1.Pod) bool {
 func (w *Workers) Outcome(pod *corev1.Pod) kubelet.Outcome {
 	switch pod.Labels[cdiComponentLabel] {
 	case cdiImporter:
-		if w.importsForReal(pod) {
-			return w.realImport(pod)
-		}
 		return w.after(pod, w.Behaviour.Latency(pod.Namespace, behaviour.ImportLatencyAnnotation), w.importOutcome(pod))
 	case cdiCloneSource:
 		return w.after(pod, w.Behaviour.Latency(pod.Namespace, behaviour.CloneLatencyAnnotation), kubelet.Succeeded(cloneMessage))

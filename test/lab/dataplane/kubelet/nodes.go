@@ -97,11 +97,12 @@ type NodeAgent struct {
 
 	mu    sync.Mutex
 	nodes map[string]Node // by name
+	down  map[string]bool // by name: nodes that are, or were and have not booted yet
 }
 
 // NewNodeAgent returns the agent of the given hosts, with kubelets of a version.
 func NewNodeAgent(provider *cluster.Provider, hosts []Node, kubelet string, now func() time.Time) *NodeAgent {
-	a := &NodeAgent{provider: provider, kubelet: kubelet, now: now, nodes: make(map[string]Node, len(hosts))}
+	a := &NodeAgent{provider: provider, kubelet: kubelet, now: now, nodes: make(map[string]Node, len(hosts)), down: map[string]bool{}}
 	for _, host := range hosts {
 		a.nodes[host.Name] = host
 	}
@@ -174,8 +175,11 @@ func (a *NodeAgent) Reconcile(ctx context.Context, name string) (time.Duration, 
 	if err != nil {
 		return 0, fmt.Errorf("read Node %s: %w", name, err)
 	}
-	if behaviour.IsDown(node) {
+	if a.loses(node) {
 		return 0, nil
+	}
+	if a.boots(node) {
+		return behaviour.PollInterval, a.boot(ctx, node)
 	}
 	if err := a.reportStatus(ctx, node, spec); err != nil {
 		return 0, err

@@ -21,7 +21,6 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/cluster"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/hypervisor"
 )
 
 // Provisioner is the StorageClass.provisioner (and CSIDriver name) of the simulated driver, which
@@ -46,7 +45,6 @@ const (
 type Driver struct {
 	Provider  *cluster.Provider
 	Behaviour behaviour.Reader
-	Volumes   hypervisor.Volumes // their content; nil if there are no real guests
 	Now       func() time.Time
 	Log       *slog.Logger
 }
@@ -125,9 +123,6 @@ func (d *Driver) provision(
 		return left, nil
 	}
 	volume := renderVolume(claim, class, d.accessibleFrom(claim, class))
-	if err := d.cloneContent(ctx, claim, volume.Name); err != nil {
-		return 0, err
-	}
 	_, err := d.Provider.Client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return 0, nil
@@ -137,19 +132,6 @@ func (d *Driver) provision(
 	}
 	d.Log.Info("provisioned", "claim", claim.Namespace+"/"+claim.Name, "volume", volume.Name)
 	return 0, nil
-}
-
-// cloneContent copies the content of a claim's source, if the lab has real volumes.
-func (d *Driver) cloneContent(ctx context.Context, claim *corev1.PersistentVolumeClaim, volume string) error {
-	source := cloneSource(claim)
-	if source == "" || d.Volumes == nil {
-		return nil
-	}
-	original, err := d.Provider.Claims.PersistentVolumeClaims(claim.Namespace).Get(source)
-	if err != nil {
-		return fmt.Errorf("read source of PersistentVolumeClaim %s/%s: %w", claim.Namespace, claim.Name, err)
-	}
-	return d.Volumes.CloneVolume(ctx, original.Spec.VolumeName, volume)
 }
 
 // zoneConflict returns why a clone cannot be created in the claim's zone, in the words of a cloud's
@@ -322,9 +304,6 @@ func (d *Driver) ReconcileVolume(ctx context.Context, name string) (time.Duratio
 	err = d.Provider.Client.CoreV1().PersistentVolumes().Delete(ctx, name, options)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return 0, fmt.Errorf("delete PersistentVolume %s: %w", name, err)
-	}
-	if d.Volumes != nil {
-		return 0, d.Volumes.DeleteVolume(name)
 	}
 	return 0, nil
 }

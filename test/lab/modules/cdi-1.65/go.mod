@@ -212,4 +212,7 @@ replace (
 	kubevirt.io/containerized-data-importer-api => kubevirt.io/containerized-data-importer-api v1.65.0
 	kubevirt.io/controller-lifecycle-operator-sdk/api => kubevirt.io/controller-lifecycle-operator-sdk/api v0.0.0-20220329064328-f3cc58c6ed90
 	sigs.k8s.io/controller-runtime => sigs.k8s.io/controller-runtime v0.19.5
+
+	// Only imports from VMware call it, and it needs a C library.
+	libguestfs.org/libnbd => ./libnbd
 )

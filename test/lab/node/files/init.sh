@@ -30,6 +30,15 @@ ip addr add "$ADDRESS/24" dev eth0
 ip link set eth0 up
 ip route add default via "${ADDRESS%.*}.1"
 echo 1 > /proc/sys/net/ipv4/ip_forward
+# Bridges of all nodes, joined by tunnels, as if a network card of each were connected to the same switch.
+id=0
+for name in $BRIDGES; do
+  id=$((id + 1))
+  ip link add "$name" type bridge
+  ip link add "vxlan$id" type vxlan id "$id" group "239.0.0.$id" dev eth0 dstport 4789
+  ip link set "vxlan$id" master "$name" up
+  ip link set "$name" up
+done
 echo "$NAME" > /etc/hostname
 printf '127.0.0.1 localhost\n%s %s\n' "$ADDRESS" "$NAME" > /etc/hosts
 echo 'nameserver 127.0.0.1' > /etc/resolv.conf

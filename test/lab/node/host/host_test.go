@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,6 +42,19 @@ func TestCheck_NamesTheRemedy(t *testing.T) {
 			require.ErrorContains(t, err, test.want, test.reason)
 		})
 	}
+}
+
+// TestWorkflowInstallsWhatIsRequired requires the weekly workflow to install every package that Check would name.
+func TestWorkflowInstallsWhatIsRequired(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("../../../../.github/workflows/weekly.yaml")
+	require.NoError(t, err)
+	_, job, found := strings.Cut(string(data), "\n  node:\n")
+	require.True(t, found)
+	for _, p := range programs {
+		require.Subset(t, strings.Fields(job), strings.Fields(p.debian), p.name)
+	}
+	require.Contains(t, job, "LAB_NODES: required")
 }
 
 func TestCheckCgroups(t *testing.T) {

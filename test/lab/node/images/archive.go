@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -20,6 +19,7 @@ type config struct {
 	name       string // with the tag
 	user       string
 	entrypoint []string
+	version    string // tells images with the same files apart; or ""
 }
 
 // object is JSON.
@@ -76,6 +76,7 @@ func (c config) json(digests []string) object {
 			"Env":        []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 			"Entrypoint": c.entrypoint,
 			"User":       c.user,
+			"Labels":     object{"version": c.version},
 		},
 		"rootfs": object{"type": "layers", "diff_ids": digests},
 	}
@@ -110,6 +111,35 @@ func addFile(w *tar.Writer, name, path string) error {
 	return err
 }
 
+// entry is a file, folder or link of a layer.
+type entry struct {
+	tar.Header
+
+	content []byte
+}
+
+// writeLayer writes a layer of a few entries.
+func writeLayer(file string, entries ...entry) error {
+	var layer bytes.Buffer
+	w := tar.NewWriter(&layer)
+	for _, e := range entries {
+		e.Size = int64(len(e.content))
+		if err := w.WriteHeader(&e.Header); err != nil {
+			return fmt.Errorf("archive %s: %w", e.Name, err)
+		}
+		if _, err := w.Write(e.content); err != nil {
+			return fmt.Errorf("archive %s: %w", e.Name, err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		return fmt.Errorf("end layer: %w", err)
+	}
+	if err := os.WriteFile(file, layer.Bytes(), 0o600); err != nil {
+		return fmt.Errorf("write layer: %w", err)
+	}
+	return nil
+}
+
 // digest returns the checksum of a file as a digest of OCI.
 func digest(path string) (string, error) {
 	f, err := os.Open(filepath.Clean(path))
@@ -122,16 +152,4 @@ func digest(path string) (string, error) {
 		return "", fmt.Errorf("read layer: %w", err)
 	}
 	return fmt.Sprintf("sha256:%x", h.Sum(nil)), nil
-}
-
-// hashFiles writes the paths of files, and the checksums of their contents.
-func hashFiles(into io.Writer, files fs.FS) error {
-	return fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		data, err := fs.ReadFile(files, path)
-		fmt.Fprintf(into, "%s %x\n", path, sha256.Sum256(data))
-		return err
-	})
 }

@@ -68,3 +68,18 @@ func TestCounterDisk_Boots(t *testing.T) {
 	require.Less(t, len(bootSector), code)
 	require.Equal(t, []byte{0x55, 0xaa}, disk[sector-2:sector], "the BIOS boots no disk without it")
 }
+
+func TestCPIO_PadsEntries(t *testing.T) {
+	t.Parallel()
+	a := &cpio{}
+	a.add("ab", 0o100644, []byte("12345"))
+	a.addDevice("dev/console", 0o020600, 5, 1)
+	const header = 110
+	data := a.data.String()
+	require.Equal(t, "070701"+"00000001"+"000081A4", data[:22])
+	require.Equal(t, "00000005", data[54:62], "the size of the content")
+	require.Equal(t, "ab\x00\x00\x00"+"\x00"+"12345"+"\x00\x00\x00", data[header:header+14], "names and contents end at multiples of four")
+	require.Equal(t, "070701"+"00000002", data[header+14:header+28])
+	require.Contains(t, data, "0000000500000001"+"0000000C", "the device, and the length of its name")
+	require.Zero(t, len(data)%4)
+}

@@ -5,7 +5,6 @@ package images
 
 import (
 	"archive/tar"
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,29 +19,13 @@ func writeBusybox(root, file string) error {
 	if err != nil {
 		return fmt.Errorf("read busybox: %w", err)
 	}
-	var layer bytes.Buffer
-	w := tar.NewWriter(&layer)
-	headers := []*tar.Header{{Name: "bin/busybox", Mode: 0o755, Size: int64(len(program))}}
+	entries := []entry{{Header: tar.Header{Name: "bin/busybox", Mode: 0o755}, content: program}}
 	for _, command := range commands {
-		headers = append(headers, &tar.Header{Name: "bin/" + command, Typeflag: tar.TypeSymlink, Linkname: "busybox"})
-	}
-	for _, header := range headers {
-		if err := w.WriteHeader(header); err != nil {
-			return fmt.Errorf("archive %s: %w", header.Name, err)
-		}
-		if header.Size == 0 {
-			continue
-		}
-		if _, err := w.Write(program); err != nil {
-			return fmt.Errorf("archive %s: %w", header.Name, err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		return fmt.Errorf("end layer: %w", err)
+		entries = append(entries, entry{Header: tar.Header{Name: "bin/" + command, Typeflag: tar.TypeSymlink, Linkname: "busybox"}})
 	}
 	lower := file + ".lower"
-	if err := os.WriteFile(lower, layer.Bytes(), 0o600); err != nil {
-		return fmt.Errorf("write layer: %w", err)
+	if err := writeLayer(lower, entries...); err != nil {
+		return err
 	}
 	return writeArchive(file, []string{lower}, config{name: Busybox, entrypoint: []string{"/bin/sleep", "2147483647"}})
 }

@@ -5,9 +5,7 @@ package images
 
 import (
 	"archive/tar"
-	"bytes"
 	"fmt"
-	"os"
 )
 
 // Counter is a container disk with the smallest guest, which runs as soon as the BIOS is done: it counts seconds on its serial console, a
@@ -57,26 +55,12 @@ func CounterDisk() []byte {
 
 // writeCounter writes the image of Counter, whose disk virt-launcher's user reads.
 func writeCounter(file string) error {
-	disk := CounterDisk()
-	var layer bytes.Buffer
-	w := tar.NewWriter(&layer)
-	for _, header := range []*tar.Header{
-		{Name: "disk/", Typeflag: tar.TypeDir, Mode: 0o755, Uid: qemu, Gid: qemu},
-		{Name: "disk/disk.img", Mode: 0o640, Uid: qemu, Gid: qemu, Size: int64(len(disk))},
-	} {
-		if err := w.WriteHeader(header); err != nil {
-			return fmt.Errorf("archive %s: %w", header.Name, err)
-		}
-	}
-	if _, err := w.Write(disk); err != nil {
-		return fmt.Errorf("archive the disk: %w", err)
-	}
-	if err := w.Close(); err != nil {
-		return fmt.Errorf("end layer: %w", err)
-	}
 	lower := file + ".lower"
-	if err := os.WriteFile(lower, layer.Bytes(), 0o600); err != nil {
-		return fmt.Errorf("write layer: %w", err)
+	err := writeLayer(lower,
+		entry{Header: tar.Header{Name: "disk/", Typeflag: tar.TypeDir, Mode: 0o755, Uid: qemu, Gid: qemu}},
+		entry{Header: tar.Header{Name: "disk/disk.img", Mode: 0o640, Uid: qemu, Gid: qemu}, content: CounterDisk()})
+	if err != nil {
+		return err
 	}
 	return writeArchive(file, []string{lower}, config{name: Counter, user: fmt.Sprint(qemu), entrypoint: []string{"/none"}})
 }

@@ -27,6 +27,8 @@ const (
 	// VirtHandler and VirtLauncher have the version of KubeVirt as their tag.
 	VirtHandler  = "lab.local/virt-handler"
 	VirtLauncher = "lab.local/virt-launcher"
+	// NextVirtLauncher is the image of an upgrade.
+	NextVirtLauncher = "lab.local/virt-launcher:next"
 	// Importer, Cloner and UploadServer are the images of CDI's pods (modules/cdi-1.65).
 	Importer     = "lab.local/cdi-importer:latest"
 	Cloner       = "lab.local/cdi-cloner:latest"
@@ -38,13 +40,16 @@ const (
 //go:embed *.go files
 var builder embed.FS
 
-// archives are the files in the folder of Ensure.
-var archives = []string{"busybox.tar", "counter.tar", "kubevirt.tar"}
+// BusyboxArchive is the file with the image of Busybox in the folder of Ensure.
+const BusyboxArchive = "busybox.tar"
 
-// Ensure returns a folder with an archive for each image, and first writes them if they are missing. root is
-// the folder of package root.
-func Ensure(ctx context.Context, built *binaries.Binaries, root string, progress io.Writer) (string, error) {
-	hash, err := hashRecipe(built, root)
+// archives are the files in that folder.
+var archives = []string{BusyboxArchive, "counter.tar", "linux.tar", "kubevirt.tar"}
+
+// Ensure returns a folder with an archive for each image, and first writes them if they are missing. packages and kernel are
+// the folders of package root.
+func Ensure(ctx context.Context, built *binaries.Binaries, packages, kernel string, progress io.Writer) (string, error) {
+	hash, err := hashRecipe(built, packages, kernel)
 	if err != nil {
 		return "", err
 	}
@@ -55,27 +60,33 @@ func Ensure(ctx context.Context, built *binaries.Binaries, root string, progress
 		Outputs:  archives,
 		Estimate: 20 * time.Second,
 		Produce: func(ctx context.Context, into string) error {
-			if err := writeBusybox(root, filepath.Join(into, archives[0])); err != nil {
+			if err := writeBusybox(packages, filepath.Join(into, archives[0])); err != nil {
 				return err
 			}
 			if err := writeCounter(filepath.Join(into, archives[1])); err != nil {
 				return err
 			}
-			return writeKubeVirt(ctx, built, root, filepath.Join(into, archives[2]))
+			if err := writeLinux(packages, kernel, filepath.Join(into, archives[2])); err != nil {
+				return err
+			}
+			return writeKubeVirt(ctx, built, packages, filepath.Join(into, archives[3]))
 		},
 	})
 }
 
-// hashRecipe identifies the images. The paths contain the hashes of what is in the folders, except for a root folder
-// that was unpacked again.
-func hashRecipe(built *binaries.Binaries, root string) (string, error) {
-	info, err := os.Stat(root)
-	if err != nil {
-		return "", fmt.Errorf("find the packages: %w", err)
-	}
+// hashRecipe identifies the images. The paths contain the hashes of what is in the folders, except for packages
+// that were unpacked again.
+func hashRecipe(built *binaries.Binaries, folders ...string) (string, error) {
 	h := sha256.New()
-	fmt.Fprintln(h, built.NodePrograms, built.CDIImporter, root, info.ModTime().UnixNano())
-	if err := hashFiles(h, builder); err != nil {
+	fmt.Fprintln(h, built.NodePrograms, built.CDIImporter)
+	for _, folder := range folders {
+		info, err := os.Stat(folder)
+		if err != nil {
+			return "", fmt.Errorf("find the packages: %w", err)
+		}
+		fmt.Fprintln(h, folder, info.ModTime().UnixNano())
+	}
+	if err := binaries.HashFiles(h, builder); err != nil {
 		return "", fmt.Errorf("hash the recipe of the images: %w", err)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:12], nil

@@ -6,6 +6,7 @@ package images
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -42,6 +43,7 @@ func writeKubeVirt(ctx context.Context, built *binaries.Binaries, root, file str
 	tag := ":" + string(built.KubeVirtVersion)
 	return writeArchive(file, []string{lower, upper},
 		config{name: VirtLauncher + tag, user: fmt.Sprint(qemu), entrypoint: []string{"/usr/bin/virt-launcher"}},
+		config{name: NextVirtLauncher, user: fmt.Sprint(qemu), entrypoint: []string{"/usr/bin/virt-launcher"}, version: "next"},
 		config{name: VirtHandler + tag, entrypoint: []string{"/usr/bin/virt-handler"}},
 		config{name: Importer, entrypoint: []string{"/usr/bin/cdi-importer"}},
 		config{name: Cloner, entrypoint: []string{"/usr/bin/cloner_startup.sh"}},
@@ -100,12 +102,21 @@ func fillUpper(ctx context.Context, built *binaries.Binaries, root, folder strin
 	return adaptUpper(ctx, folder)
 }
 
+// sharedFilesystems tells libvirt that all nodes mount the volumes, without which it migrates no guest. It knows that of NFS and its like, but
+// not of the folders of package volumes. KubeVirt only tells it for volumes that are not hot-plugged. libvirt reads the first setting, and
+// ignores all folders behind one that does not exist.
+const sharedFilesystems = `shared_filesystems = [ "/var/run/kubevirt/hotplug-disks", "/var/run/kubevirt-private" ]
+`
+
 // adaptUpper makes what is not a copy of a file.
 func adaptUpper(ctx context.Context, folder string) error {
 	for _, name := range []string{"home/qemu", "usr/share/OVMF", "init/usr/bin", "var/log/libvirt/qemu"} {
 		if err := os.MkdirAll(filepath.Join(folder, name), 0o755); err != nil {
 			return fmt.Errorf("create folder: %w", err)
 		}
+	}
+	if err := appendTo(filepath.Join(folder, "etc/libvirt/qemu.conf"), sharedFilesystems); err != nil {
+		return err
 	}
 	// virt-handler opens /proc/PID/root/var/run, in which Debian's absolute link would lead to its own files.
 	if err := os.Symlink("../run", filepath.Join(folder, "var/run")); err != nil {
@@ -118,6 +129,19 @@ func adaptUpper(ctx context.Context, folder string) error {
 	}
 	monitor := filepath.Join(folder, "usr/bin/virt-launcher-monitor")
 	return process.Run(ctx, exec.CommandContext(ctx, "setcap", "cap_net_bind_service=+ep", monitor))
+}
+
+// appendTo appends text to a file.
+func appendTo(file, text string) error {
+	f, err := os.OpenFile(filepath.Clean(file), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", filepath.Base(file), err)
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("append to %s: %w", filepath.Base(file), err)
+	}
+	return nil
 }
 
 // fileCopy is a file to be copied into a folder.

@@ -3,7 +3,7 @@
 
 // Package root unpacks the root folder of real nodes, which is also the lower layer of virt-launcher's image: packages of Debian.
 //
-// Package node runs nodes from it, and package images archives it. It must not depend on either of them.
+// Package node runs nodes from it, package images archives it, and package guest unpacks other packages. It must not depend on them.
 package root
 
 import (
@@ -48,7 +48,7 @@ func Ensure(ctx context.Context, progress io.Writer) (string, error) {
 }
 
 func artifact() binaries.Artifact {
-	sum := sha256.Sum256([]byte(suite + packageList + strings.Join(arguments("", ""), " ")))
+	sum := sha256.Sum256([]byte(suite + packageList + strings.Join(arguments("", "", packageList), " ")))
 	return binaries.Artifact{
 		Name:     "Debian's packages for nodes",
 		Set:      "debian",
@@ -56,14 +56,20 @@ func artifact() binaries.Artifact {
 		Outputs:  []string{folder},
 		Estimate: 80 * time.Second,
 		MaxAge:   maxAge,
-		Produce:  produce,
+		Produce: func(ctx context.Context, into string) error {
+			return Unpack(ctx, packageList, filepath.Join(into, folder))
+		},
 	}
 }
 
-// Check returns an error that names the remedy unless a recent folder exists, or Debian's packages can be reached.
+// Check returns an error that names the remedy unless recent folders exist, or Debian's packages can be reached.
 func Check(ctx context.Context) error {
 	built, err := artifact().Built()
-	if err != nil || built {
+	if err != nil {
+		return err
+	}
+	unpacked, err := kernelArtifact().Built()
+	if err != nil || built && unpacked {
 		return err
 	}
 	mirror, err := mirror(sourceFiles())
@@ -98,31 +104,36 @@ func sourceFiles() (sources, list string) {
 	return "/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list"
 }
 
-func produce(ctx context.Context, into string) error {
+// Unpack makes a folder of packages and what they depend on, with more options of mmdebstrap.
+func Unpack(ctx context.Context, packages, into string, options ...string) error {
 	mirror, err := mirror(sourceFiles())
 	if err != nil {
 		return err
 	}
-	command := exec.CommandContext(ctx, "unshare", arguments(filepath.Join(into, folder), mirror)...)
-	command.Env = append(os.Environ(), "LC_ALL=C", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
-	if err := process.Run(ctx, command); err != nil {
+	if err := process.Run(ctx, Command(ctx, "mmdebstrap", arguments(into, mirror, packages, options...)...)); err != nil {
 		return fmt.Errorf("unpack Debian's packages: %w", err)
 	}
 	return nil
 }
 
-// arguments are those of unshare(1), in whose namespaces mmdebstrap mounts, and with which everything ends that it has started.
-func arguments(into, mirror string) []string {
-	return []string{
-		"--mount", "--propagation=private", "--pid", "--fork", "--kill-child", "--mount-proc",
-		"mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory", "--quiet",
-		"--include=" + strings.Join(strings.Fields(packageList), ","),
+// Command returns a command in namespaces of its own, in which it may mount, and with which everything ends that it has started.
+func Command(ctx context.Context, program string, args ...string) *exec.Cmd {
+	own := []string{"--mount", "--propagation=private", "--pid", "--fork", "--kill-child", "--mount-proc", program}
+	command := exec.CommandContext(ctx, "unshare", append(own, args...)...)
+	command.Env = append(os.Environ(), "LC_ALL=C", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
+	return command
+}
+
+// arguments are those of mmdebstrap.
+func arguments(into, mirror, packages string, options ...string) []string {
+	return append(append([]string{
+		"--mode=root", "--variant=minbase", "--format=directory", "--quiet",
+		"--include=" + strings.Join(strings.Fields(packages), ","),
 		`--aptopt=APT::Install-Recommends "false"`,
 		"--dpkgopt=path-exclude=/usr/share/doc/*",
 		"--dpkgopt=path-exclude=/usr/share/man/*",
 		"--dpkgopt=path-exclude=/usr/share/locale/*",
-		suite, into, fmt.Sprintf("deb [signed-by=%s] %s %s main", keyring, mirror, suite),
-	}
+	}, options...), suite, into, fmt.Sprintf("deb [signed-by=%s] %s %s main", keyring, mirror, suite))
 }
 
 var (

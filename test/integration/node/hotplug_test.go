@@ -1,0 +1,172 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build node
+
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+)
+
+// volumeName is the name of the volume that the test attaches, as csi-provisioner chooses it.
+const volumeName = "pvc-data"
+
+// signVolumes are the commands of a guest that writes its name on an empty volume, and what it reads from each volume on its console.
+const signVolumes = `
+  for disk in /sys/block/sd*; do
+    [ -e "$disk" ] || continue
+    device=/dev/${disk##*/}
+    text=$(dd if="$device" bs=512 count=1 iflag=direct status=none | tr -d '\0')
+    [ -n "$text" ] || echo "signed by $(hostname)" | dd of="$device" bs=512 conv=sync,fsync oflag=direct status=none
+    echo "volume $(tail -c +5 "$disk/device/vpd_pg80"): $text"
+  done
+`
+
+// TestHotPlug attaches a volume to a machine as KubeVirt's CSI driver does. Its guest writes to it, also while it migrates; the guest of a second
+// machine reads that. The volume outlives that machine, to which it is still attached.
+func TestHotPlug(t *testing.T) {
+	first := newMachine(t, looping(signVolumes), linuxSpec)
+	first.recordStates(t)
+	first.awaitRunning(t)
+
+	serial := first.createVolume(t)
+	first.attach(t, serial)
+
+	signature := "volume " + serial + ": signed by " + first.machine.Name
+	first.awaitConsole(t, signature)
+
+	boot := first.guestBoot(t)
+	source := first.instance(t).Status.NodeName
+	require.NotEqual(t, source, first.migrate(t))
+	first.awaitConsole(t, signature)
+	require.Equal(t, boot, first.guestBoot(t), "the guest has not booted again")
+	first.requireAttachmentPods(t, 1)
+
+	first.detach(t)
+
+	second := first.sibling(t)
+	second.awaitRunning(t)
+	second.attach(t, serial)
+	second.awaitConsole(t, signature)
+
+	first.Scale(t, pool, 0)
+	first.AwaitRunning(t, 0)
+	first.RequireNothingLeft(t, "DataVolume "+volumeName, "PersistentVolumeClaim "+volumeName)
+	require.Contains(t, first.contentOfVolume(t), "signed by "+first.machine.Name, "the volume has outlived both machines")
+
+	require.NoError(t, first.CDI.CdiV1beta1().DataVolumes(first.ProviderNamespace).Delete(t.Context(), volumeName, metav1.DeleteOptions{}))
+	first.RequireNothingLeft(t)
+}
+
+// createVolume creates an empty volume, and returns the serial number of its disks.
+func (w *worker) createVolume(t *testing.T) string {
+	t.Helper()
+
+	created, err := w.CDI.CdiV1beta1().DataVolumes(w.ProviderNamespace).Create(t.Context(), &cdiv1beta1.DataVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        volumeName,
+			Annotations: map[string]string{"cdi.kubevirt.io/storage.deleteAfterCompletion": "false"},
+		},
+		Spec: cdiv1beta1.DataVolumeSpec{
+			Source: &cdiv1beta1.DataVolumeSource{Blank: &cdiv1beta1.DataVolumeBlankImage{}},
+			Storage: &cdiv1beta1.StorageSpec{Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Mi")},
+			}},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	return string(created.UID)
+}
+
+// attach adds the volume to the VirtualMachine, and waits until the guest has it.
+func (w *worker) attach(t *testing.T, serial string) {
+	t.Helper()
+
+	w.changeVolumes(t, "addvolume", kubevirtv1.AddVolumeOptions{
+		Name: volumeName,
+		Disk: &kubevirtv1.Disk{
+			Serial:     serial,
+			DiskDevice: kubevirtv1.DiskDevice{Disk: &kubevirtv1.DiskTarget{Bus: kubevirtv1.DiskBusSCSI}},
+		},
+		VolumeSource: &kubevirtv1.HotplugVolumeSource{DataVolume: &kubevirtv1.DataVolumeSource{Name: volumeName}},
+	})
+	w.awaitInstance(t, "the volume is attached to "+w.machine.Name, func(found *kubevirtv1.VirtualMachineInstance) bool {
+		at := slices.IndexFunc(found.Status.VolumeStatus, func(s kubevirtv1.VolumeStatus) bool { return s.Name == volumeName })
+
+		return at >= 0 && found.Status.VolumeStatus[at].Phase == kubevirtv1.VolumeReady
+	})
+	t.Logf("%+v", w.instance(t).Status.VolumeStatus)
+	w.requireAttachmentPods(t, 1)
+}
+
+// detach removes the volume from the VirtualMachine, and waits until it is no longer in use.
+func (w *worker) detach(t *testing.T) {
+	t.Helper()
+
+	w.changeVolumes(t, "removevolume", kubevirtv1.RemoveVolumeOptions{Name: volumeName})
+	w.awaitInstance(t, "the volume is detached from "+w.machine.Name, func(found *kubevirtv1.VirtualMachineInstance) bool {
+		return !slices.ContainsFunc(found.Status.VolumeStatus, func(s kubevirtv1.VolumeStatus) bool { return s.Name == volumeName })
+	})
+	w.requireAttachmentPods(t, 0)
+}
+
+// changeVolumes calls a subresource of the VirtualMachine.
+func (w *worker) changeVolumes(t *testing.T, subresource string, options any) {
+	t.Helper()
+
+	body, err := json.Marshal(options)
+	require.NoError(t, err)
+	require.NoError(t, w.Kube.CoreV1().RESTClient().Put().
+		AbsPath("apis/subresources.kubevirt.io/v1/namespaces", w.ProviderNamespace, "virtualmachines", w.machine.Name, subresource).
+		Body(body).Do(t.Context()).Error())
+}
+
+// requireAttachmentPods waits until a number of pods holds the machine's hot-plugged volumes, on its own node.
+func (w *worker) requireAttachmentPods(t *testing.T, number int) {
+	t.Helper()
+
+	node := w.instance(t).Status.NodeName
+
+	harness.Eventually(t, "attachment pods", func(ctx context.Context) (bool, error) {
+		pods, err := w.Kube.CoreV1().Pods(w.ProviderNamespace).List(ctx, metav1.ListOptions{LabelSelector: kubevirtv1.AppLabel + "=hotplug-disk"})
+		if err != nil {
+			return false, err
+		}
+
+		return len(pods.Items) == number && !slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool {
+			return p.Spec.NodeName != node || p.Status.Phase != corev1.PodRunning
+		}), nil
+	})
+}
+
+// contentOfVolume returns the text at the beginning of the volume.
+func (w *worker) contentOfVolume(t *testing.T) string {
+	t.Helper()
+
+	claim, err := w.Kube.CoreV1().PersistentVolumeClaims(w.ProviderNamespace).Get(t.Context(), volumeName, metav1.GetOptions{})
+	require.NoError(t, err)
+
+	disk, err := os.ReadFile(filepath.Join(harness.Lab().Nodes.Volumes(), claim.Spec.VolumeName, "disk.img"))
+	require.NoError(t, err)
+
+	text, _, _ := strings.Cut(string(disk), "\x00")
+
+	return text
+}
