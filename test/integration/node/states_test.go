@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -190,13 +189,4 @@ func (w *worker) awaitInstance(t *testing.T, what string, wanted func(*kubevirtv
 		return err == nil && wanted(found), err
 	})
 	t.Logf("%s: after %.0f s", what, time.Since(begin).Seconds())
-}
-
-// requireUnchanged requires that the guest counts on in the same instance.
-func (w *worker) requireUnchanged(t *testing.T, before *kubevirtv1.VirtualMachineInstance) {
-	t.Helper()
-
-	w.awaitCount(t, w.awaitCount(t, 1)+3)
-	require.Equal(t, before.UID, w.instance(t).UID)
-	require.Equal(t, before.Status.NodeName, w.instance(t).Status.NodeName)
 }
