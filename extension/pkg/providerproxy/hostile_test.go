@@ -115,7 +115,7 @@ func TestHostileProxy_Answers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			_, front := before(t, tc.Serve)
+			front := before(t, tc.Serve)
 			for _, target := range []string{path, path + "/m", path + "?watch=true"} {
 				timeout := time.Minute
 				if strings.Contains(target, "watch") {

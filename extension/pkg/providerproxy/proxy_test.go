@@ -47,18 +47,17 @@ func writeToken(t *testing.T, folder, token string) {
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "token"), []byte(token), 0o600))
 }
 
-// before returns a proxy before a provider cluster, and the server through which programs reach it.
-func before(t *testing.T, handler http.HandlerFunc) (*Proxy, *httptest.Server) {
+// before returns the server of a proxy before a provider cluster.
+func before(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	t.Helper()
 
 	provider := httptest.NewTLSServer(handler)
 	t.Cleanup(provider.Close)
 
-	p := New(mounted(t, provider), transport.AnyServer, logr.Discard())
-	front := httptest.NewServer(p)
+	front := httptest.NewServer(New(mounted(t, provider), transport.AnyServer, logr.Discard()))
 	t.Cleanup(front.Close)
 
-	return p, front
+	return front
 }
 
 // programOf returns the client of a program, which has no credentials.
@@ -87,7 +86,7 @@ func TestProxy_Credentials(t *testing.T) {
 
 	var seen []string
 
-	_, front := before(t, func(w http.ResponseWriter, r *http.Request) {
+	front := before(t, func(w http.ResponseWriter, r *http.Request) {
 		seen = append(seen, r.Header.Get("Authorization")+r.Header.Get("Impersonate-User")+r.URL.Path)
 		answer(w, http.StatusOK, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
 	})
@@ -180,7 +179,7 @@ func TestProxy_List(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			_, front := before(t, tc.handler)
+			front := before(t, tc.handler)
 			list, err := programOf(t, front).CoreV1().Services("n").List(t.Context(), metav1.ListOptions{LabelSelector: "a=b"})
 
 			if tc.says != "" {
@@ -207,7 +206,7 @@ func TestProxy_EmptyResponse(t *testing.T) {
 	t.Parallel()
 
 	body := ""
-	_, front := before(t, func(w http.ResponseWriter, r *http.Request) {
+	front := before(t, func(w http.ResponseWriter, r *http.Request) {
 		read, _ := io.ReadAll(r.Body)
 		body = string(read)
 
@@ -224,7 +223,7 @@ func TestProxy_EmptyResponse(t *testing.T) {
 func TestProxy_Watch(t *testing.T) {
 	t.Parallel()
 
-	_, front := before(t, func(w http.ResponseWriter, r *http.Request) {
+	front := before(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"type":"ADDED","object":{"kind":"Service","apiVersion":"v1","metadata":{"name":"a"}}}`+"\n")
 		_ = http.NewResponseController(w).Flush()
@@ -245,7 +244,7 @@ func TestProxy_Watch(t *testing.T) {
 func TestProxy_Refusal(t *testing.T) {
 	t.Parallel()
 
-	_, front := before(t, func(w http.ResponseWriter, _ *http.Request) {
+	front := before(t, func(w http.ResponseWriter, _ *http.Request) {
 		connection, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {
 			_ = connection.Close()

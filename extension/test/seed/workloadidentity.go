@@ -309,11 +309,7 @@ func (s *Botanist) credentialsRequest() reconcile.Request {
 func (s *Botanist) renew(ctx context.Context, requestor reconcile.Reconciler) error {
 	for {
 		result, err := requestor.Reconcile(ctx, s.credentialsRequest())
-		if ctx.Err() != nil {
-			return nil
-		}
-
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			return wrap(err, "renew the token")
 		}
 

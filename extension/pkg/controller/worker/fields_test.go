@@ -314,3 +314,38 @@ func TestNewPool_ErrorsNameShootField(t *testing.T) {
 		})
 	}
 }
+
+// TestNodeTemplateOf_GPUs derives the GPUs of a node of a pool without machines from its machine type.
+func TestNodeTemplateOf_GPUs(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*setting)
+		want   string
+	}{
+		"None": {"it passes none through", func(*setting) {}, "0"},
+		"GPUs": {"it passes two through, whatever gardenlet copied before", func(s *setting) {
+			s.profile.MachineTypes = []api.MachineType{{Name: "standard-1", GPUs: []kubevirtv1.GPU{{Name: "a", DeviceName: "a/b"}, {Name: "b", DeviceName: "a/b"}}}}
+		}, "2"},
+		"Instancetype": {"only the CloudProfile declares its GPUs", func(s *setting) {
+			s.machineType().GPU = resource.MustParse("4")
+			s.profile.MachineTypes = []api.MachineType{{Name: "standard-1", Instancetype: &kubevirtv1.InstancetypeMatcher{Name: "gpu"}}}
+		}, "4"},
+		"Override": {"the WorkerConfig has the last word", func(s *setting) {
+			s.profile.MachineTypes = []api.MachineType{{Name: "standard-1", GPUs: []kubevirtv1.GPU{{Name: "a", DeviceName: "a/b"}}}}
+			s.config = "nodeTemplate: {capacity: {gpu: 7}}"
+		}, "7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := guide()
+			tc.change(s)
+
+			w, err := s.delegate(t).generated(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, tc.want, w.classes[0].object.NodeTemplate.Capacity.Name("gpu", resource.DecimalSI).String(), tc.reason)
+		})
+	}
+}
