@@ -16,6 +16,7 @@ import (
 	"k8s.io/cloud-provider/names"
 	"k8s.io/cloud-provider/options"
 	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/version"
 	manager "k8s.io/controller-manager/app"
 	"k8s.io/controller-manager/controller"
 	"k8s.io/klog/v2"
@@ -51,8 +52,23 @@ func newCommand(stop <-chan struct{}) (*cobra.Command, error) {
 It initializes Nodes, removes those whose machines are gone, and makes a Service of type LoadBalancer in the provider
 cluster for each of the cluster. --cloud-config is a file with the kubeconfig and the namespace of the machines.`
 	command.SilenceUsage = true
+	command.RunE = printingVersion(command.RunE)
 
 	return command, nil
+}
+
+// printingVersion prints the name, the version and the commit of the program for --version; run would print "Kubernetes" and
+// the version.
+func printingVersion(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, args []string) error {
+		if command.Flag("version").Value.String() != "true" {
+			return run(command, args)
+		}
+
+		_, err := fmt.Fprintln(command.OutOrStdout(), command.Name(), "version", version.Get().GitVersion, version.Get().GitCommit)
+
+		return err
+	}
 }
 
 // upstreamEndpoints is a controller of KubeVirt's own program, which --controllers may name.

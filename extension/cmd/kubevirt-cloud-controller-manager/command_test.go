@@ -16,6 +16,7 @@ import (
 	"k8s.io/cloud-provider/app/config"
 	aliases "k8s.io/cloud-provider/names"
 	"k8s.io/cloud-provider/options"
+	"k8s.io/component-base/version"
 	manager "k8s.io/controller-manager/app"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/cloudprovider"
@@ -45,6 +46,20 @@ func TestNewCommand(t *testing.T) {
 
 	require.Greater(t, found, 10)
 	require.Equal(t, "kubevirt", command.Flags().Lookup("cloud-provider").DefValue)
+}
+
+// TestPrintingVersion_Commit prints what the other programs print, too.
+func TestPrintingVersion_Commit(t *testing.T) {
+	t.Parallel()
+
+	command, err := newCommand(t.Context().Done())
+	require.NoError(t, err)
+
+	output := &strings.Builder{}
+	command.SetOut(output)
+	command.SetArgs([]string{"--version"})
+	require.NoError(t, command.Execute())
+	require.Equal(t, "kubevirt-cloud-controller-manager version "+version.Get().GitVersion+" "+version.Get().GitCommit+"\n", output.String())
 }
 
 // TestControllers_Names accepts the values of --controllers that KubeVirt's own program accepts. Those that this program
