@@ -41,6 +41,8 @@ func TestWorkloadIdentity(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, stopServing()) })
 
 	shoot := newShoot(t, named("identity"))
+	t.Cleanup(func() { require.NoError(t, shoot.StopPods()) })
+
 	account := seed.AccountIn("identity")
 
 	identity := workloadIdentity(t, "provider-cluster", account, seed.WorkloadIdentityAudience)
