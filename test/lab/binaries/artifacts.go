@@ -62,7 +62,7 @@ func EnsureArtifact(ctx context.Context, progress io.Writer, a Artifact) (string
 		target:   target,
 		outputs:  a.Outputs,
 		estimate: a.Estimate,
-		produce:  func(ctx context.Context, _ step, into string) error { return a.Produce(ctx, into) },
+		produce:  func(ctx context.Context, _ step, into string) error { return a.produce(ctx, into, time.Now()) },
 	}
 	if s.done() {
 		return target, nil
@@ -71,6 +71,19 @@ func EnsureArtifact(ctx context.Context, progress io.Writer, a Artifact) (string
 		return "", err
 	}
 	return target, layout{targets: map[string]string{a.Set: target}}.prune(time.Now())
+}
+
+// produce sets the times by which isOld judges: unpacked files have those of their package.
+func (a Artifact) produce(ctx context.Context, into string, now time.Time) error {
+	if err := a.Produce(ctx, into); err != nil {
+		return err
+	}
+	for _, name := range a.Outputs {
+		if err := os.Chtimes(filepath.Join(into, name), now, now); err != nil {
+			return fmt.Errorf("set the time of %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // expire removes outputs that are too old. A lab that uses them keeps its open files.
