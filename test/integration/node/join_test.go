@@ -34,10 +34,6 @@ const bootLimit = 40 * time.Minute
 // TestDrain drains the provider node of a worker that has joined: its image is imported by CDI's importer into a volume that both
 // nodes mount, its kubelet joins with a bootstrap token, and the drain migrates it.
 func TestDrain(t *testing.T) {
-	if testing.Short() {
-		t.Skip("its guest boots for minutes")
-	}
-
 	w := newMachine(t, guestUserData, guestSpec)
 	source := w.awaitRunning(t)
 	before := w.awaitJoined(t)
