@@ -4,6 +4,7 @@
 package handler
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +18,7 @@ import (
 func (h *VirtHandler) fail(instance *kubevirtv1.VirtualMachineInstance, pod *corev1.Pod, now time.Time) (left time.Duration, doomed bool) {
 	switch {
 	case instance.IsRunning() && behaviour.HasFault(instance, behaviour.FaultCrash):
-	case pod.CreationTimestamp.Time.Before(h.Provider.BootedAt(instance.Status.NodeName)):
+	case ranBefore(pod, h.Provider.BootedAt(instance.Status.NodeName)):
 	case instance.IsRunning() && pod.Status.Phase == corev1.PodFailed:
 		left = behaviour.Remaining(now, endOf(pod, now), behaviour.WatchdogLatency)
 	default:
@@ -27,6 +28,13 @@ func (h *VirtHandler) fail(instance *kubevirtv1.VirtualMachineInstance, pod *cor
 		setPhase(instance, kubevirtv1.Failed, now)
 	}
 	return left, true
+}
+
+// ranBefore reports whether a pod's container started before a time. A pod that was only bound to a node that was down starts after its boot.
+func ranBefore(pod *corev1.Pod, at time.Time) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool {
+		return status.State.Running != nil && status.State.Running.StartedAt.Time.Before(at)
+	})
 }
 
 // endOf returns when a pod has ended.

@@ -24,6 +24,9 @@ func TestVirtHandler_Fail(t *testing.T) {
 	ended := corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{
 		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(now.Add(-10 * time.Second))}},
 	}}}
+	running := corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-time.Minute))}},
+	}}}
 	for name, test := range map[string]struct {
 		reason string
 		fault  behaviour.Fault
@@ -35,8 +38,14 @@ func TestVirtHandler_Fail(t *testing.T) {
 	}{
 		"healthy":  {reason: "nothing has happened", phase: kubevirtv1.Running},
 		"crashed":  {reason: "virt-handler sees the end of QEMU", fault: behaviour.FaultCrash, doomed: true, phase: kubevirtv1.Failed},
-		"rebooted": {reason: "the node has no such process", booted: now.Add(-time.Second), doomed: true, phase: kubevirtv1.Failed},
-		"later":    {reason: "the launcher was created after the boot, for example by a migration", booted: now.Add(-time.Hour), phase: kubevirtv1.Running},
+		"rebooted": {reason: "the node has no such process", booted: now.Add(-time.Second), pod: running, doomed: true, phase: kubevirtv1.Failed},
+		"later":    {reason: "the launcher was started after the boot, for example by a migration", booted: now.Add(-time.Hour), pod: running, phase: kubevirtv1.Running},
+		"bound": {
+			reason: "its node was down when the launcher was bound to it, so that it starts after the boot",
+			booted: now.Add(-time.Second),
+			pod:    corev1.PodStatus{Phase: corev1.PodPending},
+			phase:  kubevirtv1.Running,
+		},
 		"launcher": {reason: "the watchdog waits", pod: ended, left: behaviour.WatchdogLatency - 10*time.Second, doomed: true, phase: kubevirtv1.Running},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,9 +61,8 @@ func TestVirtHandler_Fail(t *testing.T) {
 			instance.Annotations = map[string]string{behaviour.FaultAnnotation: string(test.fault)}
 			instance.Status.Phase = kubevirtv1.Running
 			instance.Status.NodeName = "n"
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))}, Status: test.pod}
 
-			left, doomed := h.fail(instance, pod, now)
+			left, doomed := h.fail(instance, &corev1.Pod{Status: test.pod}, now)
 			require.Equal(t, test.left, left, test.reason)
 			require.Equal(t, test.doomed, doomed, test.reason)
 			require.Equal(t, test.phase, instance.Status.Phase, test.reason)
