@@ -26,6 +26,7 @@ func TestCheck_NamesTheRemedy(t *testing.T) {
 		"platform":      {reason: "QEMU's guests are for amd64", change: func(m *machine) { m.platform = "linux/arm64" }, want: "Linux on amd64"},
 		"user":          {reason: "namespaces need root", change: func(m *machine) { m.user = 1000 }, want: "sudo"},
 		"program":       {reason: "packages are named", change: func(m *machine) { m.has = func(p string) bool { return p != "gcc" } }, want: "apt-get install --no-install-recommends gcc"},
+		"keyring":       {reason: "Ubuntu does not have it", change: func(m *machine) { m.has = func(p string) bool { return p != Keyring } }, want: "apt-get install --no-install-recommends debian-archive-keyring"},
 		"no namespaces": {reason: "containers refuse them", change: func(m *machine) { m.isolate = func() error { return errors.New("unshare: not permitted") } }, want: "privileged container"},
 		"no cgroups":    {reason: "the cause is named", change: func(m *machine) { m.cgroups = func() error { return errors.New("delegate it") } }, want: "delegate it"},
 	} {

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/host"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
@@ -32,8 +33,6 @@ const (
 	// suite has a libvirt and a QEMU that are one minor version older than those of KubeVirt 1.9. Those of
 	// Debian 12 refuse its domains.
 	suite = "trixie"
-	// keyring signs the packages; the one of Debian 12 knows the suite, too.
-	keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 	// maxAge bounds the age of the folder, since Debian changes the packages of a suite.
 	maxAge = 30 * 24 * time.Hour
 	folder = "root"
@@ -81,10 +80,10 @@ func Check(ctx context.Context) error {
 
 // reach returns an error unless a mirror has the suite.
 func reach(ctx context.Context, mirror string) error {
-	address := mirror + "/dists/" + suite + "/InRelease"
+	release := mirror + "/dists/" + suite + "/InRelease"
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodHead, address, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, release, http.NoBody)
 	if err != nil {
 		return fmt.Errorf("read the sources of packages: %w", err)
 	}
@@ -94,7 +93,7 @@ func reach(ctx context.Context, mirror string) error {
 	}
 	_ = response.Body.Close() // nothing was read
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("real nodes need packages of Debian: %s answers %s; name a mirror with %s in /etc/apt/sources.list", address, response.Status, suite)
+		return fmt.Errorf("real nodes need packages of Debian: %s answers %s; name a mirror with %s in /etc/apt/sources.list", release, response.Status, suite)
 	}
 	return nil
 }
@@ -133,28 +132,35 @@ func arguments(into, mirror, packages string, options ...string) []string {
 		"--dpkgopt=path-exclude=/usr/share/doc/*",
 		"--dpkgopt=path-exclude=/usr/share/man/*",
 		"--dpkgopt=path-exclude=/usr/share/locale/*",
-	}, options...), suite, into, fmt.Sprintf("deb [signed-by=%s] %s %s main", keyring, mirror, suite))
+	}, options...), suite, into, fmt.Sprintf("deb [signed-by=%s] %s %s main", host.Keyring, mirror, suite))
 }
 
+// address matches an address that mmdebstrap can use: lists of mirrors (mirror+file:) are not for all suites, and
+// debian-security is another archive.
+const address = `(https?://\S*/debian/?)(?:\s|$)`
+
+// sourceFormats matches the mirror in the two formats of sources: the fields of deb822, and lines.
 var (
-	// uris matches the field of the format deb822, and line the URI in a line of the older format.
-	uris = regexp.MustCompile(`(?m)^URIs:\s*(\S+)`)
-	line = regexp.MustCompile(`(?m)^deb\s+(?:\[[^]]*\]\s+)?(\S+)`)
+	deb822 = regexp.MustCompile(`(?m)^URIs:(?:.*\s)?` + address)
+	line   = regexp.MustCompile(`(?m)^deb\s+(?:\[[^]]*\]\s+)?` + address)
 )
 
-// mirror returns the mirror of this machine's first source of packages, which is the nearest one, or Debian's if
-// this machine has no such file.
+// mirror returns the mirror of this machine's first source of Debian's packages, which is the nearest one, or Debian's if
+// this machine has no such source.
 func mirror(sources, list string) (string, error) {
-	for file, expression := range map[string]*regexp.Regexp{sources: uris, list: line} {
-		data, err := os.ReadFile(filepath.Clean(file))
+	for _, source := range []struct {
+		file   string
+		format *regexp.Regexp
+	}{{file: sources, format: deb822}, {file: list, format: line}} {
+		data, err := os.ReadFile(filepath.Clean(source.file))
 		if os.IsNotExist(err) {
 			continue
 		}
 		if err != nil {
 			return "", fmt.Errorf("read the sources of packages: %w", err)
 		}
-		if match := expression.FindSubmatch(data); match != nil && strings.Contains(string(match[1]), "debian") {
-			return string(match[1]), nil
+		if match := source.format.FindSubmatch(data); match != nil {
+			return strings.TrimSuffix(string(match[1]), "/"), nil
 		}
 	}
 	return "http://deb.debian.org/debian", nil
