@@ -16,8 +16,6 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/host"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/root"
 )
 
 // guestImage is the disk image of guests with kubelet.
@@ -29,7 +27,7 @@ func TestMain(m *testing.M) {
 
 	ctx := context.Background()
 
-	if code, text := refusal(missing(ctx), os.Getenv("LAB_NODES")); text != "" {
+	if code, text := refusal(environment.CheckNodes(ctx), os.Getenv("LAB_NODES")); text != "" {
 		fmt.Fprintln(os.Stderr, text)
 		os.Exit(code)
 	}
@@ -40,15 +38,6 @@ func TestMain(m *testing.M) {
 	}
 
 	os.Exit(harness.Main(ctx, m, suite.RealNodes))
-}
-
-// missing returns what this machine lacks.
-func missing(ctx context.Context) error {
-	if err := host.Check(); err != nil {
-		return err
-	}
-
-	return root.Check(ctx)
 }
 
 // isolate builds what the lab runs, and then leaves the network of this machine.

@@ -29,9 +29,17 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/screen"
 )
 
+// CheckNodes returns an error that names what this machine lacks for real nodes, and its remedy.
+func CheckNodes(ctx context.Context) error {
+	if err := host.Check(); err != nil {
+		return err
+	}
+	return root.Check(ctx)
+}
+
 // prepareNodes builds what real nodes run.
 func (p *prepared) prepareNodes(ctx context.Context, progress io.Writer) (err error) {
-	if err := host.Check(); err != nil {
+	if err := CheckNodes(ctx); err != nil {
 		return err
 	}
 	if p.binaries, err = binaries.EnsureNodes(ctx, progress); err != nil {
