@@ -7,11 +7,8 @@ package node
 
 import (
 	"context"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -29,8 +26,6 @@ func TestKilledLab(t *testing.T) {
 
 	before := lookAtMachine(t)
 	lab := exec.CommandContext(t.Context(), manager, "run", "--nodes=real", "--node-count=1", "--name=killed")
-	// It is not one of this test's namespaces.
-	lab.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "LAB_ISOLATED=") })
 	lab.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	console, err := lab.StdoutPipe()
 	require.NoError(t, err)

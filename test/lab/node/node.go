@@ -24,8 +24,11 @@ const (
 	Zone   = "zone-a"
 )
 
-// isolated is the environment variable of a program that Isolate has started.
-const isolated = "LAB_ISOLATED"
+// isolatedVariable is the environment variable of a program that Isolate has started.
+const isolatedVariable = "LAB_ISOLATED"
+
+// isolated is whether this process has namespaces of its own.
+var isolated bool
 
 //go:embed files
 var files embed.FS
@@ -73,7 +76,7 @@ func Names(count int) []string {
 
 // New makes the network of the nodes in the network namespace of this process, which must be one of its own (Isolate).
 func New(ctx context.Context, o Options) (*Nodes, error) {
-	if os.Getenv(isolated) == "" {
+	if !isolated {
 		return nil, errors.New("real nodes need namespaces of their own: call node.Isolate at the beginning of the program")
 	}
 	n := &Nodes{options: o}
