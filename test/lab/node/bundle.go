@@ -41,7 +41,7 @@ func (n *Nodes) writeBundle(one *node) error {
 			"namespaces":        namespaces("pid", "network", "ipc", "uts", "mount", "cgroup"),
 			"netDevices":        object{one.device(): object{"name": "eth0"}},
 			"rootfsPropagation": "rshared", // for volumes with mountPropagation: Bidirectional
-			// Relative: below the group of the lab, which may not use the memory of other groups.
+			// Relative: below the own group of version 1, and beside it of version 2 (moveIntoGroup), so below the group of this program.
 			"cgroupsPath": n.options.Cgroup + one.name,
 			"resources":   object{"devices": []object{{"allow": true, "access": "rwm"}}},
 			"devices":     devices(),

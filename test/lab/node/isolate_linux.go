@@ -55,6 +55,9 @@ func runIsolated() (code int, err error) {
 		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS,
 		Pdeathsig:  syscall.SIGKILL,
 	}
+	if hasCgroup2() {
+		command.SysProcAttr.Cloneflags |= syscall.CLONE_NEWCGROUP
+	}
 	if err := command.Start(); err != nil {
 		return 0, fmt.Errorf("start the lab in namespaces of its own, which needs root: %w", err)
 	}
@@ -79,6 +82,11 @@ func setUp() error {
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make the mounts of the lab private: %w", err)
+	}
+	if hasCgroup2() {
+		if err := moveIntoGroup(); err != nil {
+			return fmt.Errorf("make room for the cgroups of nodes: %w", err)
+		}
 	}
 	if err := startLoopback(); err != nil {
 		return err

@@ -51,7 +51,7 @@ func Check() error {
 		user:     os.Geteuid(),
 		has:      installed,
 		isolate:  isolate,
-		cgroups:  func() error { return checkCgroups("/sys/fs/cgroup", "/proc/self/cgroup") },
+		cgroups:  func() error { return checkCgroups("/sys/fs/cgroup", "/proc/self/cgroup", isDelegated) },
 	}.check()
 }
 
