@@ -98,7 +98,7 @@ func (v *Victim) Once(t *testing.T) {
 				return found.UID == before.UID && found.Status.Phase == kubevirtv1.Failed
 			})
 
-			found := v.awaitCause(t, "GuestEnded")
+			found := v.AwaitCause(t, "GuestEnded")
 			require.Contains(t, found.Cause.Message, "runStrategy Once")
 			require.Contains(t, found.Cause.Message, "the last event: The VirtualMachineInstance crashed")
 			require.Equal(t, kubevirtv1.VirtualMachineStatusStopped, v.VM(t, before.Name).Status.PrintableStatus)
@@ -120,7 +120,7 @@ func cutPower(t *testing.T, v *Victim, instance *kubevirtv1.VirtualMachineInstan
 	v.Plane.CutPower(t, instance.Status.NodeName)
 	v.awaitNode(t, instance.Status.NodeName, corev1.ConditionUnknown)
 	v.awaitUnready(t, instance)
-	v.awaitCause(t, "NodeDown")
+	v.AwaitCause(t, "NodeDown")
 	v.Plane.Boot(t, instance.Status.NodeName)
 	v.awaitNode(t, instance.Status.NodeName, corev1.ConditionTrue)
 }
@@ -215,8 +215,8 @@ func (v *Victim) bootID(t *testing.T, node string) string {
 	return found.Status.NodeInfo.BootID
 }
 
-// awaitCause waits until diagnose finds a cause, and returns the diagnosis.
-func (v *Victim) awaitCause(t *testing.T, reason string) harness.Diagnosis {
+// AwaitCause waits until diagnose, with these arguments, finds a cause, and returns the diagnosis.
+func (v *Victim) AwaitCause(t *testing.T, reason string, args ...string) harness.Diagnosis {
 	t.Helper()
 
 	var found harness.Diagnosis
@@ -227,7 +227,7 @@ func (v *Victim) awaitCause(t *testing.T, reason string) harness.Diagnosis {
 			return false, err
 		}
 
-		found, _ = v.DiagnoseMachine(ctx, t, m.Name)
+		found, _ = v.DiagnoseMachine(ctx, t, m.Name, args...)
 
 		return found.Cause != nil && found.Cause.Reason == reason, nil
 	})

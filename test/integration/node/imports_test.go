@@ -12,6 +12,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -36,12 +37,17 @@ import (
 func clonedGuestSpec(t *testing.T, s *harness.Shoot) []byte {
 	t.Helper()
 
-	image, err := os.ReadFile(filepath.Clean(guestImage))
+	image, err := os.Open(filepath.Clean(guestImage))
+	require.NoError(t, err)
+	defer image.Close() //nolint:errcheck // read-only
+
+	sum := sha256.New()
+	_, err = io.Copy(sum, image)
 	require.NoError(t, err)
 
 	return harness.MergeFields(t, guestSpec(t, s), fmt.Sprintf(`{"disablePreAllocatedDataVolumes":false,"goldenImage":{"size":"4Gi"},
-		"rootVolume":{"source":{"http":{"url":%q,"checksum":%q}},"storage":{"resources":{"requests":{"storage":"6Gi"}}}}}`,
-		serveGuest(t), digest(image)))
+		"rootVolume":{"source":{"http":{"url":%q,"checksum":"sha256:%x"}},"storage":{"resources":{"requests":{"storage":"6Gi"}}}}}`,
+		serveGuest(t), sum.Sum(nil)))
 }
 
 // requireClone requires that the worker's only disk is a clone of the shoot's golden image.
