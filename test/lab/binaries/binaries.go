@@ -77,7 +77,7 @@ func Ensure(ctx context.Context, progress io.Writer) (*Binaries, error) {
 
 // EnsureNodes is like Ensure, and also builds the programs of real nodes, and KubeVirt's programs on them.
 func EnsureNodes(ctx context.Context, progress io.Writer) (*Binaries, error) {
-	only := map[component]string{kubeVirt: nodeMinor, cdi: cdi.preset}
+	only := map[component]string{kubernetes: kubernetes.preset, kubeVirt: nodeMinor, cdi: cdi.preset}
 	for c, minor := range only {
 		if chosen := c.chosen(); chosen != "" && chosen != minor {
 			return nil, fmt.Errorf("%s=%s: real nodes run %s only; unset %s", c.variable, chosen, minor, c.variable)
