@@ -34,6 +34,13 @@ func CheckNodes(ctx context.Context) error {
 	if err := host.Check(); err != nil {
 		return err
 	}
+	cache, err := binaries.CacheDir()
+	if err != nil {
+		return err
+	}
+	if err := host.CheckDisk(cache); err != nil {
+		return err
+	}
 	return root.Check(ctx)
 }
 
@@ -42,10 +49,13 @@ func (p *prepared) prepareNodes(ctx context.Context, progress io.Writer) (err er
 	if err := CheckNodes(ctx); err != nil {
 		return err
 	}
-	if p.binaries, err = binaries.EnsureNodes(ctx, progress); err != nil {
+	if p.root, err = root.Ensure(ctx, progress); err != nil {
 		return err
 	}
-	if p.root, err = root.Ensure(ctx, progress); err != nil {
+	if err := node.CheckKernel(ctx, p.root); err != nil { // before the programs are built, which takes longest
+		return err
+	}
+	if p.binaries, err = binaries.EnsureNodes(ctx, progress); err != nil {
 		return err
 	}
 	kernel, err := root.EnsureKernel(ctx, progress)

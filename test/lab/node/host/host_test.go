@@ -101,3 +101,18 @@ func TestCheckCgroups(t *testing.T) {
 		})
 	}
 }
+
+func TestFreeDisk(t *testing.T) {
+	t.Parallel()
+	free, err := FreeDisk(filepath.Join(t.TempDir(), "not", "yet"))
+	require.NoError(t, err)
+	require.NotZero(t, free)
+}
+
+func TestCheckDisk(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, checkDisk("/cache", leastDisk))
+	err := checkDisk("/cache", leastDisk-1)
+	require.ErrorIs(t, err, ErrMissing)
+	require.ErrorContains(t, err, "8 GiB of disk in /cache, where 8191 MiB are free; make room")
+}
