@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,8 @@ const (
 	// maxAge bounds the age of the folder, since Debian changes the packages of a suite.
 	maxAge = 30 * 24 * time.Hour
 	folder = "root"
+	// versionsFile is beside the folder.
+	versionsFile = "versions"
 	// checkTimeout bounds the request of Check.
 	checkTimeout = 20 * time.Second
 )
@@ -47,16 +50,20 @@ func Ensure(ctx context.Context, progress io.Writer) (string, error) {
 }
 
 func artifact() binaries.Artifact {
-	sum := sha256.Sum256([]byte(suite + packageList + strings.Join(arguments("", "", packageList), " ")))
+	sum := sha256.Sum256([]byte(suite + packageList + versionsFile + strings.Join(arguments("", "", packageList), " ")))
 	return binaries.Artifact{
 		Name:     "Debian's packages for nodes",
 		Set:      "debian",
 		Hash:     hex.EncodeToString(sum[:])[:12],
-		Outputs:  []string{folder},
+		Outputs:  []string{folder, versionsFile},
 		Estimate: 80 * time.Second,
 		MaxAge:   maxAge,
 		Produce: func(ctx context.Context, into string) error {
-			return Unpack(ctx, packageList, filepath.Join(into, folder))
+			unpacked := filepath.Join(into, folder)
+			if err := Unpack(ctx, packageList, unpacked); err != nil {
+				return err
+			}
+			return WriteVersions(ctx, unpacked, filepath.Join(into, versionsFile))
 		},
 	}
 }
@@ -113,6 +120,35 @@ func Unpack(ctx context.Context, packages, into string, options ...string) error
 		return fmt.Errorf("unpack Debian's packages: %w", err)
 	}
 	return nil
+}
+
+// WriteVersions writes the names and versions of all packages that were unpacked into a folder to a file, a line each.
+func WriteVersions(ctx context.Context, folder, file string) error {
+	output, err := Command(ctx, "chroot", folder, "dpkg-query", "--show").Output()
+	if err != nil {
+		return fmt.Errorf("list the packages in %s: %w", folder, err)
+	}
+	if err := os.WriteFile(file, output, 0o600); err != nil {
+		return fmt.Errorf("write the versions of packages: %w", err)
+	}
+	return nil
+}
+
+// Versions returns the versions of some packages of a folder of Ensure, or of another folder with a file of WriteVersions beside it.
+func Versions(folder string, packages ...string) ([]string, error) {
+	data, err := os.ReadFile(filepath.Join(filepath.Dir(folder), versionsFile))
+	if err != nil {
+		return nil, fmt.Errorf("read the versions of packages: %w", err)
+	}
+	var found []string
+	for line := range strings.Lines(string(data)) {
+		name, version, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		name, _, _ = strings.Cut(name, ":") // the architecture
+		if slices.Contains(packages, name) {
+			found = append(found, name+" "+version)
+		}
+	}
+	return found, nil
 }
 
 // Command returns a command in namespaces of its own, in which it may mount, and with which everything ends that it has started.

@@ -59,3 +59,14 @@ func TestReach(t *testing.T) {
 	server.Close()
 	require.ErrorContains(t, reach(t.Context(), server.URL+"/debian"), "name a mirror that can be reached")
 }
+
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	_, err := Versions(filepath.Join(folder, "root"))
+	require.ErrorContains(t, err, "read the versions of packages")
+	require.NoError(t, os.WriteFile(filepath.Join(folder, versionsFile), []byte("containerd\t1.7.24~ds1-6\nlibc6:amd64\t2.41-12\nrunc\t1.1.15\n"), 0o600))
+	found, err := Versions(filepath.Join(folder, "root"), "runc", "libc6")
+	require.NoError(t, err)
+	require.Equal(t, []string{"libc6 2.41-12", "runc 1.1.15"}, found)
+}
