@@ -7,8 +7,10 @@ package node
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"testing"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/root"
 )
 
 // guestImage is the disk image of guests with kubelet.
@@ -37,15 +40,14 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 
-	os.Exit(harness.Main(ctx, m, suite.RealNodes))
+	code := harness.Main(ctx, m, suite.RealNodes)
+	printTable(os.Stdout, versions(ctx))
+	os.Exit(code)
 }
 
 // isolate builds what the lab runs, and then leaves the network of this machine.
 func isolate(ctx context.Context) error {
-	options := environment.Options{Progress: os.Stderr, Monitoring: true}
-	suite.RealNodes(&options)
-
-	if err := environment.Prepare(ctx, options); err != nil {
+	if err := suite.Prepare(ctx, os.Stderr, suite.RealNodes); err != nil {
 		return err
 	}
 
@@ -58,5 +60,52 @@ func isolate(ctx context.Context) error {
 		return err
 	}
 
+	if err := prepareCloudController(ctx); err != nil {
+		return err
+	}
+
 	return node.Isolate()
+}
+
+// versions describes what the suite has run.
+func versions(ctx context.Context) []string {
+	folder, err := root.Ensure(ctx, io.Discard)
+	if err != nil {
+		return []string{err.Error()}
+	}
+
+	found, err := root.Versions(folder, "containerd", "libvirt-daemon", "qemu-system-x86")
+	if err != nil {
+		return []string{err.Error()}
+	}
+
+	if guestImage != "" {
+		inGuest, err := root.Versions(guestImage, "cloud-init", "linux-image-cloud-amd64", "qemu-guest-agent", "systemd")
+		if err != nil {
+			return []string{err.Error()}
+		}
+
+		for _, version := range inGuest {
+			found = append(found, "guest: "+version)
+		}
+	}
+
+	built := harness.Lab().Binaries
+
+	return append([]string{
+		fmt.Sprint("Kubernetes ", built.KubernetesVersion), fmt.Sprint("KubeVirt ", built.KubeVirtVersion), fmt.Sprint("CDI ", built.CDIVersion),
+		fmt.Sprint("KVM ", node.HasKVM()),
+	}, found...)
+}
+
+// prepareCloudController lets the test that builds the extension's cloud-controller-manager need no network.
+func prepareCloudController(ctx context.Context) error {
+	folder, err := os.MkdirTemp("", "cloud-controller-")
+	if err != nil {
+		return err
+	}
+
+	_, err = harness.BuildCloudController(ctx, folder)
+
+	return errors.Join(err, os.RemoveAll(folder))
 }

@@ -7,6 +7,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,6 +32,7 @@ func TestLiveMigration(t *testing.T) {
 	begin := w.firstCount(t)
 	require.Greater(t, begin, first, "the guest has counted on")
 	w.awaitCount(t, begin+3)
+	w.requireOneLauncher(t)
 
 	w.remove(t)
 }
@@ -39,6 +41,7 @@ func TestLiveMigration(t *testing.T) {
 func (w *worker) migrate(t *testing.T) string {
 	t.Helper()
 
+	count := w.lastCount(t)
 	migrations := w.KubeVirt.KubevirtV1().VirtualMachineInstanceMigrations(w.ProviderNamespace)
 	migration, err := migrations.Create(t.Context(), &kubevirtv1.VirtualMachineInstanceMigration{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
@@ -57,7 +60,33 @@ func (w *worker) migrate(t *testing.T) string {
 	require.NotNil(t, state)
 	require.NotNil(t, state.StartTimestamp)
 	require.NotNil(t, state.EndTimestamp)
-	t.Logf("migrated from %s to %s in %s", state.SourceNode, state.TargetNode, state.EndTimestamp.Sub(state.StartTimestamp.Time))
+	took := state.EndTimestamp.Sub(state.StartTimestamp.Time)
+	t.Logf("migrated from %s to %s in %s", state.SourceNode, state.TargetNode, took)
+	recordMigration(t, took, fmt.Sprint("count ", count), fmt.Sprint("count ", w.firstCount(t)))
 
 	return w.instance(t).Status.NodeName
+}
+
+// requireOneLauncher requires that diagnose does not list the launcher that the migration has left behind.
+func (w *worker) requireOneLauncher(t *testing.T) {
+	t.Helper()
+
+	pods, err := w.Kube.CoreV1().Pods(w.ProviderNamespace).List(t.Context(), metav1.ListOptions{
+		LabelSelector: kubevirtv1.CreatedByLabel + "=" + string(w.instance(t).UID),
+	})
+	require.NoError(t, err)
+	require.Len(t, pods.Items, 2, "the launchers of source and target")
+
+	found, _ := w.DiagnoseMachine(t.Context(), t, w.machine.Name)
+	require.NotNil(t, found.Provider)
+
+	var listed []string
+
+	for _, object := range found.Provider.Objects {
+		if object.Kind == "Pod" {
+			listed = append(listed, object.Name)
+		}
+	}
+
+	require.Len(t, listed, 1, "%v", found.Provider.Objects)
 }
