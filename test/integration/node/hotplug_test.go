@@ -171,7 +171,7 @@ func (w *worker) requireAttachmentPods(t *testing.T, number int) {
 func (w *worker) awaitWrites(t *testing.T, least int) {
 	t.Helper()
 	harness.Eventually(t, fmt.Sprintf("the guest has written %d", least), func(context.Context) (bool, error) {
-		return w.writesOnVolume(t) >= least, nil
+		return w.writesOnVolume(t) >= least, nil //nolint:contextcheck // it ends with the test
 	})
 }
 
