@@ -55,10 +55,6 @@ func TestDiagnose_Console(t *testing.T) {
 
 // TestDiagnose_ConsoleOfDebian diagnoses a guest with a whole operating system, in which a command of the user data fails.
 func TestDiagnose_ConsoleOfDebian(t *testing.T) {
-	if testing.Short() {
-		t.Skip("its guest boots for minutes")
-	}
-
 	w := newMachine(t, func(*testing.T, *harness.Shoot) string {
 		return "#cloud-config\nruncmd:\n  - [sh, -c, 'echo kubeadm join --token abcdef.0123456789abcdef; exit 3']\n"
 	}, guestSpec)

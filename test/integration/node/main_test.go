@@ -40,18 +40,30 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 
-	code := harness.Main(ctx, m, suite.RealNodes)
+	code := harness.Main(ctx, m, options()...)
 	printTable(os.Stdout, versions(ctx))
 	os.Exit(code)
 }
 
+// options are those of the suite.
+func options() []suite.Option {
+	if onlyMigrates() {
+		return []suite.Option{suite.RealNodes, suite.BareNodes}
+	}
+
+	return []suite.Option{suite.RealNodes}
+}
+
+// onlyMigrates reports whether this run consists of the test of `make test-migration`, which needs the fewest programs.
+func onlyMigrates() bool { return flag.Lookup("test.run").Value.String() == "^TestLiveMigration$" }
+
 // isolate builds what the lab runs, and then leaves the network of this machine.
 func isolate(ctx context.Context) error {
-	if err := suite.Prepare(ctx, os.Stderr, suite.RealNodes); err != nil {
+	if err := suite.Prepare(ctx, os.Stderr, options()...); err != nil {
 		return err
 	}
 
-	if testing.Short() { // no test has such a guest
+	if onlyMigrates() {
 		return node.Isolate()
 	}
 

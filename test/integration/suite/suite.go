@@ -44,6 +44,9 @@ func RealNodes(o *environment.Options) {
 	o.Nodes = nil
 }
 
+// BareNodes builds less for the real nodes, for tests of machines from container images alone.
+func BareNodes(o *environment.Options) { o.BareNodes = true }
+
 // Open joins the suite that the environment names, and otherwise starts one.
 func Open(ctx context.Context, progress io.Writer, options ...Option) (*Suite, error) {
 	if dir := os.Getenv(Variable); dir != "" {

@@ -44,8 +44,8 @@ func CheckNodes(ctx context.Context) error {
 	return root.Check(ctx)
 }
 
-// prepareNodes builds what real nodes run.
-func (p *prepared) prepareNodes(ctx context.Context, progress io.Writer) (err error) {
+// prepareNodes builds what real nodes run. Bare ones run only machines from container images.
+func (p *prepared) prepareNodes(ctx context.Context, progress io.Writer, bare bool) (err error) {
 	if err := CheckNodes(ctx); err != nil {
 		return err
 	}
@@ -55,7 +55,11 @@ func (p *prepared) prepareNodes(ctx context.Context, progress io.Writer) (err er
 	if err := node.CheckKernel(ctx, p.root); err != nil { // before the programs are built, which takes longest
 		return err
 	}
-	if p.binaries, err = binaries.EnsureNodes(ctx, progress); err != nil {
+	ensure := binaries.EnsureNodes
+	if bare {
+		ensure = binaries.EnsureBareNodes
+	}
+	if p.binaries, err = ensure(ctx, progress); err != nil {
 		return err
 	}
 	kernel, err := root.EnsureKernel(ctx, progress)
@@ -69,7 +73,7 @@ func (p *prepared) prepareNodes(ctx context.Context, progress io.Writer) (err er
 // EnsureGuestImage returns the disk image of workers that join, and first builds it and what it is built from if they are missing.
 func EnsureGuestImage(ctx context.Context, progress io.Writer) (string, error) {
 	var p prepared
-	if err := p.prepareNodes(ctx, progress); err != nil {
+	if err := p.prepareNodes(ctx, progress, false); err != nil {
 		return "", err
 	}
 	return guest.Ensure(ctx, guest.Parts{Kubelet: p.binaries.Kubelet, Root: p.root, Images: p.images}, progress)
@@ -139,16 +143,20 @@ func (l *Lab) joinNodes(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	multus, err := l.Provider.InstallMultus(ctx)
-	if err != nil {
-		return err
+	var multus []byte
+	if l.Binaries.Multus != "" {
+		if multus, err = l.Provider.InstallMultus(ctx); err != nil {
+			return err
+		}
 	}
 	err = l.Nodes.Join(node.Credentials{CA: l.Provider.CA(), Kubeconfig: l.Provider.KubeletKubeconfig, Proxy: proxy, Multus: multus})
 	if err != nil {
 		return err
 	}
-	if err := l.Provider.StartDNS(ctx); err != nil {
-		return err
+	if l.Binaries.CoreDNS != "" {
+		if err := l.Provider.StartDNS(ctx); err != nil {
+			return err
+		}
 	}
 	if err := l.Provider.StartVirtHandler(ctx); err != nil {
 		return err

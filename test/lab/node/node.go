@@ -42,8 +42,8 @@ type Options struct {
 	Images  string         // the folder of package images
 	Runc    string
 	Kubelet string
-	Proxy   string // kube-proxy
-	Multus  string
+	Proxy   string // kube-proxy; empty: none
+	Multus  string // empty: pods have only the pod network
 	// Cgroup is the beginning of the names of the nodes' cgroups.
 	Cgroup string
 	Count  int
@@ -221,12 +221,19 @@ func (n *Nodes) writeFiles(one *node) error {
 			return fmt.Errorf("create folder: %w", err)
 		}
 	}
-	contents := map[string][]byte{"kubelet": nil, "kube-proxy": nil} // the programs are mounted there
-	for name, target := range map[string]string{
+	contents := map[string][]byte{"kubelet": nil} // the program is mounted there
+	if n.options.Proxy != "" {
+		contents["kube-proxy"] = nil
+	}
+	targets := map[string]string{
 		"init.sh": "init.sh", "containerd.toml": "containerd.toml", "kubelet.yaml": "kubelet.yaml", "kube-proxy.yaml": "kube-proxy.yaml",
-		// Multus 4.2 loses the ranges of addresses in a file, but not in a folder.
-		"multus.conf": "cni/multus.conf", "cni.conflist": "networks/lab.conflist",
-	} {
+		"cni.conflist": "cni/lab.conflist",
+	}
+	if n.options.Multus != "" {
+		targets["multus.conf"] = "cni/multus.conf"
+		targets["cni.conflist"] = "networks/lab.conflist" // Multus 4.2 loses the ranges of addresses in a file, but not in a folder.
+	}
+	for name, target := range targets {
 		data, err := files.ReadFile("files/" + name)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
