@@ -132,6 +132,7 @@ func TestEvacuation_DriverStopped(t *testing.T) {
 	w.slowMigrations(t)
 
 	before := w.instance(t)
+	count := w.lastCount(t)
 	drained := w.drain(t, source)
 	w.awaitMigration(t, kubevirtv1.MigrationRunning)
 
@@ -144,6 +145,7 @@ func TestEvacuation_DriverStopped(t *testing.T) {
 
 	require.Equal(t, before.UID, w.instance(t).UID, "it has migrated")
 	require.Greater(t, w.instance(t).Status.MigrationState.EndTimestamp.Unix(), killed.Unix(), "without the driver")
+	w.recordMigration(t, count)
 	require.NotEqual(t, source, w.instance(t).Status.NodeName)
 	require.NotEqual(t, local.Name, w.awaitMachine(t, localPool).Name, "it was replaced")
 	require.Equal(t, w.machine.Name, w.awaitMachine(t, pool).Name)
@@ -156,6 +158,7 @@ func TestEvacuation_Cancelled(t *testing.T) {
 	w := newEvacuated(t)
 	before := w.instance(t)
 	source := before.Status.NodeName
+	count := w.lastCount(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	drained := w.drainWith(ctx, t, source)
 	w.awaitMigration(t, "")
@@ -165,6 +168,7 @@ func TestEvacuation_Cancelled(t *testing.T) {
 
 	w.awaitEvent(t, w.machine.Name, "EvacuationEnded", "migrated")
 	require.Equal(t, before.UID, w.instance(t).UID, "the guest goes on")
+	w.recordMigration(t, count)
 	w.awaitCount(t, w.awaitCount(t, 1)+3)
 	require.Equal(t, w.machine.Name, w.awaitMachine(t, pool).Name, "it was not replaced")
 	w.AwaitEnd(t)

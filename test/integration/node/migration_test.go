@@ -24,14 +24,13 @@ func TestLiveMigration(t *testing.T) {
 	source := w.awaitRunning(t)
 	require.Contains(t, w.nodes(t), source, "a node that a kubelet has registered")
 
-	first := w.awaitCount(t, 1)
+	w.awaitCount(t, 1)
+
 	target := w.migrate(t)
 	require.NotEqual(t, source, target)
 
 	// The target's console begins where the source's has ended. A guest that had booted again would begin with 1.
-	begin := w.firstCount(t)
-	require.Greater(t, begin, first, "the guest has counted on")
-	w.awaitCount(t, begin+3)
+	w.awaitCount(t, w.firstCount(t)+3)
 	w.requireOneLauncher(t)
 
 	w.remove(t)
@@ -56,15 +55,26 @@ func (w *worker) migrate(t *testing.T) string {
 	})
 	require.Equal(t, kubevirtv1.MigrationSucceeded, migration.Status.Phase)
 
+	w.recordMigration(t, count)
+
+	return w.instance(t).Status.NodeName
+}
+
+// recordMigration adds the machine's last migration to the table, before which its guest had counted to a number, and requires that it has
+// counted on.
+func (w *worker) recordMigration(t *testing.T, count int64) {
+	t.Helper()
+
 	state := w.instance(t).Status.MigrationState
 	require.NotNil(t, state)
 	require.NotNil(t, state.StartTimestamp)
 	require.NotNil(t, state.EndTimestamp)
-	took := state.EndTimestamp.Sub(state.StartTimestamp.Time)
-	t.Logf("migrated from %s to %s in %s", state.SourceNode, state.TargetNode, took)
-	recordMigration(t, took, fmt.Sprint("count ", count), fmt.Sprint("count ", w.firstCount(t)))
 
-	return w.instance(t).Status.NodeName
+	took := state.EndTimestamp.Sub(state.StartTimestamp.Time)
+	first := w.firstCount(t)
+	t.Logf("migrated from %s to %s in %s", state.SourceNode, state.TargetNode, took)
+	require.Greater(t, first, count, "the guest has counted on")
+	recordMigration(t, took, fmt.Sprint("count ", count), fmt.Sprint("count ", first))
 }
 
 // requireOneLauncher requires that diagnose does not list the launcher that the migration has left behind.
