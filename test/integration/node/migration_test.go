@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
@@ -81,11 +82,21 @@ func (w *worker) recordMigration(t *testing.T, count int64) {
 func (w *worker) requireOneLauncher(t *testing.T) {
 	t.Helper()
 
-	pods, err := w.Kube.CoreV1().Pods(w.ProviderNamespace).List(t.Context(), metav1.ListOptions{
-		LabelSelector: kubevirtv1.CreatedByLabel + "=" + string(w.instance(t).UID),
+	harness.Eventually(t, "the launcher of the source has completed", func(ctx context.Context) (bool, error) {
+		pods, err := w.Kube.CoreV1().Pods(w.ProviderNamespace).List(ctx, metav1.ListOptions{
+			LabelSelector: kubevirtv1.CreatedByLabel + "=" + string(w.instance(t).UID), //nolint:contextcheck // it ends with the test
+		})
+		if err != nil {
+			return false, err
+		}
+
+		phases := map[corev1.PodPhase]int{}
+		for i := range pods.Items {
+			phases[pods.Items[i].Status.Phase]++
+		}
+
+		return phases[corev1.PodRunning] == 1 && phases[corev1.PodSucceeded] == 1, nil
 	})
-	require.NoError(t, err)
-	require.Len(t, pods.Items, 2, "the launchers of source and target")
 
 	found, _ := w.DiagnoseMachine(t.Context(), t, w.machine.Name)
 	require.NotNil(t, found.Provider)
