@@ -141,7 +141,7 @@ func (w *worker) instance(t *testing.T) *kubevirtv1.VirtualMachineInstance {
 	return found
 }
 
-// nodes returns the names of the provider nodes that report a container runtime, which simulated ones do not have.
+// nodes returns the names of the provider nodes that report a container runtime.
 func (w *worker) nodes(t *testing.T) []string {
 	t.Helper()
 

@@ -20,7 +20,7 @@ func (n *Nodes) writeBundle(one *node) error {
 	if err != nil {
 		return err
 	}
-	labels := fmt.Sprintf("%s=real,topology.kubernetes.io/region=%s,topology.kubernetes.io/zone=%s", Label, Region, Zone)
+	labels := fmt.Sprintf("topology.kubernetes.io/region=%s,topology.kubernetes.io/zone=%s", Region, Zone)
 	data, err := json.MarshalIndent(object{
 		"ociVersion": "1.3.0",
 		"hostname":   one.name,

@@ -15,9 +15,6 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
-// Label tells real nodes apart.
-const Label = "sim.lab/node"
-
 // Region and Zone are those of all real nodes: machines can only migrate within a zone.
 const (
 	Region = "local"
