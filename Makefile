@@ -185,7 +185,7 @@ test-node: ## Run the driver on real provider nodes: kubelet, virt-handler, QEMU
 
 .PHONY: test-migration
 test-migration: ## Live-migrate one machine between real provider nodes, as a part of make verify: the short half of make test-node.
-	$(GOTEST) -tags=node -short -timeout=$(TEST_TIMEOUT) -run='^TestLiveMigration$$' -v ./test/integration/node
+	$(GOTEST) -tags=node -timeout=$(TEST_TIMEOUT) -run='^TestLiveMigration$$' -v ./test/integration/node
 
 .PHONY: soak
 soak: ## Run the long tests, with the race detector: thousands of machines, slow clones, long drains, every fault.

@@ -8,7 +8,6 @@ package requirements
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,7 +16,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/host"
@@ -168,7 +166,7 @@ func (c Check) gatherFacts(ctx context.Context) (facts, error) {
 		folders = append(folders, lines[1:]...)
 	}
 	for _, folder := range folders {
-		free, err := freeDisk(folder)
+		free, err := host.FreeDisk(folder)
 		if err != nil {
 			return facts{}, err
 		}
@@ -188,21 +186,6 @@ func wereBuilt(cache string, patterns ...string) bool {
 		}
 	}
 	return true
-}
-
-// freeDisk returns the free disk space at a folder that may not exist yet.
-func freeDisk(folder string) (uint64, error) {
-	for {
-		var stat syscall.Statfs_t
-		err := syscall.Statfs(folder, &stat)
-		if err == nil {
-			return stat.Bavail * uint64(stat.Bsize), nil
-		}
-		if !errors.Is(err, os.ErrNotExist) || folder == filepath.Dir(folder) {
-			return 0, fmt.Errorf("ask for free disk in %s: %w", folder, err)
-		}
-		folder = filepath.Dir(folder)
-	}
 }
 
 // availableMemory returns the available memory, or zero if it is unknown.

@@ -111,10 +111,3 @@ func TestWereBuilt(t *testing.T) {
 	}
 	require.True(t, wereBuilt(cache, patterns...))
 }
-
-func TestFreeDiskOfAFolderThatDoesNotExistYet(t *testing.T) {
-	t.Parallel()
-	free, err := freeDisk(filepath.Join(t.TempDir(), "not", "yet"))
-	require.NoError(t, err)
-	require.NotZero(t, free)
-}

@@ -76,11 +76,13 @@ func (v *Victim) Always(t *testing.T) {
 	for _, a := range accidents {
 		t.Run(a.name, func(t *testing.T) {
 			before := v.awaitRunning(t)
+			machine := v.requirePending(t)
 			a.happen(t, v, before)
 			v.await(t, "another instance runs: "+a.reason, func(found *kubevirtv1.VirtualMachineInstance) bool {
 				return found.UID != before.UID && found.Status.Phase == kubevirtv1.Running
 			})
 			v.awaitRunning(t)
+			require.Equal(t, machine.UID, v.requirePending(t).UID, "the Machine is not replaced")
 		})
 	}
 }
@@ -98,9 +100,10 @@ func (v *Victim) Once(t *testing.T) {
 				return found.UID == before.UID && found.Status.Phase == kubevirtv1.Failed
 			})
 
-			found := v.awaitCause(t, "GuestEnded")
+			found := v.AwaitCause(t, "GuestEnded")
 			require.Contains(t, found.Cause.Message, "runStrategy Once")
 			require.Contains(t, found.Cause.Message, "the last event: The VirtualMachineInstance crashed")
+			v.requirePending(t)
 			require.Equal(t, kubevirtv1.VirtualMachineStatusStopped, v.VM(t, before.Name).Status.PrintableStatus)
 			v.replace(t)
 		})
@@ -120,7 +123,8 @@ func cutPower(t *testing.T, v *Victim, instance *kubevirtv1.VirtualMachineInstan
 	v.Plane.CutPower(t, instance.Status.NodeName)
 	v.awaitNode(t, instance.Status.NodeName, corev1.ConditionUnknown)
 	v.awaitUnready(t, instance)
-	v.awaitCause(t, "NodeDown")
+	v.AwaitCause(t, "NodeDown")
+	v.requirePending(t)
 	v.Plane.Boot(t, instance.Status.NodeName)
 	v.awaitNode(t, instance.Status.NodeName, corev1.ConditionTrue)
 }
@@ -133,6 +137,20 @@ func (v *Victim) machine(ctx context.Context) (*v1alpha1.Machine, error) {
 	}
 
 	return &list.Items[0], nil
+}
+
+// requirePending requires that the only Machine waits for its Node, and shows no failure: machine-controller-manager does not ask the driver
+// again until its creation timeout, so that diagnose alone finds the cause.
+func (v *Victim) requirePending(t *testing.T) *v1alpha1.Machine {
+	t.Helper()
+
+	m, err := v.machine(t.Context())
+	require.NoError(t, err)
+	require.NotNil(t, m)
+	require.Equal(t, v1alpha1.MachinePending, m.Status.CurrentStatus.Phase)
+	require.Equal(t, v1alpha1.MachineStateProcessing, m.Status.LastOperation.State, m.Status.LastOperation.Description)
+
+	return m
 }
 
 // await waits until the instance of the Machine exists and is as wanted, and returns it.
@@ -215,8 +233,8 @@ func (v *Victim) bootID(t *testing.T, node string) string {
 	return found.Status.NodeInfo.BootID
 }
 
-// awaitCause waits until diagnose finds a cause, and returns the diagnosis.
-func (v *Victim) awaitCause(t *testing.T, reason string) harness.Diagnosis {
+// AwaitCause waits until diagnose, with these arguments, finds a cause, and returns the diagnosis.
+func (v *Victim) AwaitCause(t *testing.T, reason string, args ...string) harness.Diagnosis {
 	t.Helper()
 
 	var found harness.Diagnosis
@@ -227,7 +245,7 @@ func (v *Victim) awaitCause(t *testing.T, reason string) harness.Diagnosis {
 			return false, err
 		}
 
-		found, _ = v.DiagnoseMachine(ctx, t, m.Name)
+		found, _ = v.DiagnoseMachine(ctx, t, m.Name, args...)
 
 		return found.Cause != nil && found.Cause.Reason == reason, nil
 	})

@@ -16,25 +16,34 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/compile"
 )
 
-// RunCloudController builds the extension's cloud-controller-manager, and runs it for the shoot until the test ends.
-func (s *Shoot) RunCloudController(t *testing.T) {
+// RunCloudController builds the extension's cloud-controller-manager, and runs it for the shoot until the test ends, with more arguments.
+func (s *Shoot) RunCloudController(t *testing.T, args ...string) {
 	t.Helper()
 
-	root, err := compile.Root()
+	binary, err := BuildCloudController(t.Context(), t.TempDir())
 	require.NoError(t, err)
 
-	binary := filepath.Join(t.TempDir(), "kubevirt-cloud-controller-manager")
-	require.NoError(t, compile.Build(t.Context(), os.Stderr, compile.Program{
+	started, err := lab.StartCloudController(t.Context(), s.Shoot, binary, args...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, started.Stop(context.WithoutCancel(t.Context()))) })
+}
+
+// BuildCloudController builds the extension's cloud-controller-manager into a folder, and returns the program.
+func BuildCloudController(ctx context.Context, folder string) (string, error) {
+	root, err := compile.Root()
+	if err != nil {
+		return "", err
+	}
+
+	binary := filepath.Join(folder, "kubevirt-cloud-controller-manager")
+
+	return binary, compile.Build(ctx, os.Stderr, compile.Program{
 		Name:     "cloud-controller-manager",
 		Root:     root,
 		Module:   "extension",
 		Packages: "./cmd/kubevirt-cloud-controller-manager",
 		Output:   binary,
-	}))
-
-	started, err := lab.StartCloudController(t.Context(), s.Shoot, binary)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, started.Stop(context.WithoutCancel(t.Context()))) })
+	})
 }
 
 // RequireBehindLoadBalancers requires that EnsureLoadBalancer's selector selects the pods of

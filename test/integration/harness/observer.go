@@ -323,6 +323,19 @@ func (o *Observer) RequireAtMostAway(t *testing.T, most int) {
 	}
 }
 
+// RequireBudgetsKept requires that no application ever lacked more than the one pod that its
+// PodDisruptionBudget allows.
+func (o *Observer) RequireBudgetsKept(t *testing.T, apps ...Application) {
+	t.Helper()
+
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
+
+	for _, app := range apps {
+		require.GreaterOrEqual(t, o.Ready[app.Name], int(app.Replicas)-1, "%s: minimum number of ready pods", app.Name)
+	}
+}
+
 // RequireNoWarnings requires that the driver recorded no warnings.
 func (o *Observer) RequireNoWarnings(t *testing.T) {
 	t.Helper()

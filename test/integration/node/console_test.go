@@ -7,7 +7,6 @@ package node
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -43,15 +42,7 @@ func TestDiagnose_Console(t *testing.T) {
 
 	kubeconfig := w.diagnosisKubeconfig(t)
 
-	var found harness.Diagnosis
-
-	harness.Eventually(t, "diagnose finds the cause", func(ctx context.Context) (bool, error) {
-		var code int
-
-		found, code = w.DiagnoseMachine(ctx, t, w.machine.Name, "--provider-kubeconfig="+kubeconfig)
-
-		return code == 1 && found.Cause.Reason == "GuestTokenRefused", nil
-	})
+	found := w.victim().AwaitCause(t, "GuestTokenRefused", "--provider-kubeconfig="+kubeconfig)
 	require.Empty(t, found.Provider.Unread, "the Role of kubernetes/diagnose is enough")
 	require.Contains(t, found.Cause.Message, "its console shows: failed to run Kubelet: cannot create certificate signing request with …: Unauthorized")
 	require.Equal(t, "Pod", found.Cause.Evidence.Object.Kind)
@@ -71,16 +62,7 @@ func TestDiagnose_ConsoleOfDebian(t *testing.T) {
 
 	kubeconfig := w.diagnosisKubeconfig(t)
 
-	var found harness.Diagnosis
-
-	harness.Within(t, bootLimit, "diagnose finds the cause", func(ctx context.Context) (bool, error) {
-		var code int
-
-		found, code = w.DiagnoseMachine(ctx, t, w.machine.Name, "--provider-kubeconfig="+kubeconfig)
-
-		return code == 1 && found.Cause.Reason == "GuestUserDataFailed", nil
-	})
-	t.Log(found.Cause.Message)
+	w.victim().AwaitCause(t, "GuestUserDataFailed", "--provider-kubeconfig="+kubeconfig)
 
 	w.remove(t)
 }

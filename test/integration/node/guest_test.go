@@ -104,6 +104,18 @@ func (w *worker) address(ctx context.Context) (string, error) {
 	return "", errors.New("the instance has no address")
 }
 
+// awaitAddress waits until the guest has an address on the pod network, and returns it.
+func (w *worker) awaitAddress(t *testing.T) (address string) {
+	t.Helper()
+	harness.Eventually(t, w.machine.Name+" has an address", func(ctx context.Context) (_ bool, err error) {
+		address, err = w.address(ctx)
+
+		return err == nil, err
+	})
+
+	return address
+}
+
 // logConsole writes the end of the guest's console to the output of a failed test.
 func (w *worker) logConsole(t *testing.T) {
 	t.Helper()

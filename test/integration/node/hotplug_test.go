@@ -8,9 +8,11 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -27,19 +29,24 @@ import (
 // volumeName is the name of the volume that the test attaches, as csi-provisioner chooses it.
 const volumeName = "pvc-data"
 
-// signVolumes are the commands of a guest that writes its name on an empty volume, and what it reads from each volume on its console.
+// sectorSize is that of the disks.
+const sectorSize = 512
+
+// signVolumes are the commands of a guest that writes its name on an empty volume, and then its count behind it every second. It prints what it
+// reads from each volume on its console.
 const signVolumes = `
   for disk in /sys/block/sd*; do
     [ -e "$disk" ] || continue
     device=/dev/${disk##*/}
     text=$(dd if="$device" bs=512 count=1 iflag=direct status=none | tr -d '\0')
     [ -n "$text" ] || echo "signed by $(hostname)" | dd of="$device" bs=512 conv=sync,fsync oflag=direct status=none
+    [ "$text" != "signed by $(hostname)" ] || echo $n | dd of="$device" bs=512 seek=1 conv=sync,fsync oflag=direct status=none
     echo "volume $(tail -c +5 "$disk/device/vpd_pg80"): $text"
   done
 `
 
-// TestHotPlug attaches a volume to a machine as KubeVirt's CSI driver does. Its guest writes to it, also while it migrates; the guest of a second
-// machine reads that. The volume outlives that machine, to which it is still attached.
+// TestHotPlug attaches a volume to a machine as KubeVirt's CSI driver does. Its guest writes to it every second, also after a live migration; the
+// guest of a second machine reads that. The volume outlives that machine, to which it is still attached.
 func TestHotPlug(t *testing.T) {
 	first := newMachine(t, looping(signVolumes), linuxSpec)
 	first.recordStates(t)
@@ -53,8 +60,12 @@ func TestHotPlug(t *testing.T) {
 
 	boot := first.guestBoot(t)
 	source := first.instance(t).Status.NodeName
+	first.awaitWrites(t, 1)
+
+	written := first.writesOnVolume(t)
 	require.NotEqual(t, source, first.migrate(t))
 	first.awaitConsole(t, signature)
+	first.awaitWrites(t, written+1)
 	require.Equal(t, boot, first.guestBoot(t), "the guest has not booted again")
 	first.requireAttachmentPods(t, 1)
 
@@ -68,7 +79,7 @@ func TestHotPlug(t *testing.T) {
 	first.Scale(t, pool, 0)
 	first.AwaitRunning(t, 0)
 	first.RequireNothingLeft(t, "DataVolume "+volumeName, "PersistentVolumeClaim "+volumeName)
-	require.Contains(t, first.contentOfVolume(t), "signed by "+first.machine.Name, "the volume has outlived both machines")
+	require.Contains(t, first.contentOfVolume(t, 0), "signed by "+first.machine.Name, "the volume has outlived both machines")
 
 	require.NoError(t, first.CDI.CdiV1beta1().DataVolumes(first.ProviderNamespace).Delete(t.Context(), volumeName, metav1.DeleteOptions{}))
 	first.RequireNothingLeft(t)
@@ -156,17 +167,39 @@ func (w *worker) requireAttachmentPods(t *testing.T, number int) {
 	})
 }
 
-// contentOfVolume returns the text at the beginning of the volume.
-func (w *worker) contentOfVolume(t *testing.T) string {
+// awaitWrites waits until the guest has written a count, or a higher one.
+func (w *worker) awaitWrites(t *testing.T, least int) {
+	t.Helper()
+	harness.Eventually(t, fmt.Sprintf("the guest has written %d", least), func(context.Context) (bool, error) {
+		return w.writesOnVolume(t) >= least, nil //nolint:contextcheck // it ends with the test
+	})
+}
+
+// writesOnVolume returns the count that is on the volume; zero if there is none.
+func (w *worker) writesOnVolume(t *testing.T) int {
+	t.Helper()
+
+	count, _ := strconv.Atoi(strings.TrimSpace(w.contentOfVolume(t, 1)))
+
+	return count
+}
+
+// contentOfVolume returns the text in a sector of the volume.
+func (w *worker) contentOfVolume(t *testing.T, sector int64) string {
 	t.Helper()
 
 	claim, err := w.Kube.CoreV1().PersistentVolumeClaims(w.ProviderNamespace).Get(t.Context(), volumeName, metav1.GetOptions{})
 	require.NoError(t, err)
 
-	disk, err := os.ReadFile(filepath.Join(harness.Lab().Nodes.Volumes(), claim.Spec.VolumeName, "disk.img"))
+	disk, err := os.Open(filepath.Join(harness.Lab().Nodes.Volumes(), claim.Spec.VolumeName, "disk.img"))
+	require.NoError(t, err)
+	defer disk.Close() //nolint:errcheck // read-only
+
+	content := make([]byte, sectorSize)
+	_, err = disk.ReadAt(content, sector*sectorSize)
 	require.NoError(t, err)
 
-	text, _, _ := strings.Cut(string(disk), "\x00")
+	text, _, _ := strings.Cut(string(content), "\x00")
 
 	return text
 }

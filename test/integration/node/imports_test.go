@@ -12,36 +12,42 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/certificates"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/images"
 )
 
 // clonedGuestSpec returns the ProviderSpec of a worker whose root disk is a clone of a golden image, which is imported with a checksum.
 func clonedGuestSpec(t *testing.T, s *harness.Shoot) []byte {
 	t.Helper()
 
-	image, err := os.ReadFile(filepath.Clean(guestImage))
+	image, err := os.Open(filepath.Clean(guestImage))
+	require.NoError(t, err)
+	defer image.Close() //nolint:errcheck // read-only
+
+	sum := sha256.New()
+	_, err = io.Copy(sum, image)
 	require.NoError(t, err)
 
 	return harness.MergeFields(t, guestSpec(t, s), fmt.Sprintf(`{"disablePreAllocatedDataVolumes":false,"goldenImage":{"size":"4Gi"},
-		"rootVolume":{"source":{"http":{"url":%q,"checksum":%q}},"storage":{"resources":{"requests":{"storage":"6Gi"}}}}}`,
-		serveGuest(t), digest(image)))
+		"rootVolume":{"source":{"http":{"url":%q,"checksum":"sha256:%x"}},"storage":{"resources":{"requests":{"storage":"6Gi"}}}}}`,
+		serveGuest(t), sum.Sum(nil)))
 }
 
 // requireClone requires that the worker's only disk is a clone of the shoot's golden image.
@@ -61,72 +67,52 @@ func (w *worker) requireClone(t *testing.T) {
 	require.Equal(t, "4Gi", image.Spec.Storage.Resources.Requests.Storage().String(), "the size of the golden image")
 }
 
-// TestImportFromRegistry imports an image from a registry over TLS, whose CA is in a ConfigMap, and requires
-// that its content arrives.
+// TestImportFromRegistry runs a machine whose root disk comes from a registry over TLS, whose CA is in a ConfigMap. Its guest counts: the
+// content has arrived.
 func TestImportFromRegistry(t *testing.T) {
-	s := harness.NewShoot(t)
-	content := harness.Incompressible(3 << 20)
-	address, ca := serveRegistry(t, content)
-	_, err := s.Kube.CoreV1().ConfigMaps(s.ProviderNamespace).Create(t.Context(), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "registry-ca"},
-		Data:       map[string]string{"ca.crt": string(ca)},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
+	address, ca := serveRegistry(t, images.CounterDisk())
 
-	imported := importImage(t, s, &cdiv1beta1.DataVolumeSource{Registry: &cdiv1beta1.DataVolumeSourceRegistry{
-		URL:           new("docker://" + address + "/worker:1"),
-		CertConfigMap: new("registry-ca"),
-	}})
-	require.Equal(t, cdiv1beta1.Succeeded, imported.Status.Phase)
+	w := newMachine(t, noUserData, func(t *testing.T, s *harness.Shoot) []byte {
+		t.Helper()
 
-	claim, err := s.Kube.CoreV1().PersistentVolumeClaims(s.ProviderNamespace).Get(t.Context(), imported.Name, metav1.GetOptions{})
-	require.NoError(t, err)
-	volume, err := os.ReadFile(filepath.Join(harness.Lab().Nodes.Volumes(), claim.Spec.VolumeName, "disk.img"))
-	require.NoError(t, err)
-	require.True(t, bytes.HasPrefix(volume, content), "the image's content")
-}
+		const name = "registry-ca"
 
-// TestWrongChecksum requires that an image with another checksum than the ProviderSpec's is refused
-// permanently, as CDI's importer judges it.
-func TestWrongChecksum(t *testing.T) {
-	refused := importImage(t, harness.NewShoot(t), &cdiv1beta1.DataVolumeSource{HTTP: &cdiv1beta1.DataVolumeSourceHTTP{
-		URL:      serveCounter(t),
-		Checksum: "sha256:" + fmt.Sprintf("%064d", 0),
-	}})
-	require.Equal(t, cdiv1beta1.Failed, refused.Status.Phase)
+		_, err := s.Kube.CoreV1().ConfigMaps(s.ProviderNamespace).Create(t.Context(), &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Data:       map[string]string{"ca.crt": string(ca)},
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
 
-	running := slices.IndexFunc(refused.Status.Conditions, func(c cdiv1beta1.DataVolumeCondition) bool { return c.Type == cdiv1beta1.DataVolumeRunning })
-	require.GreaterOrEqual(t, running, 0, "%+v", refused.Status)
-	require.Contains(t, refused.Status.Conditions[running].Message, "checksum mismatch")
-}
-
-// importImage creates a DataVolume, and returns it when its import has succeeded or failed permanently.
-func importImage(t *testing.T, s *harness.Shoot, source *cdiv1beta1.DataVolumeSource) *cdiv1beta1.DataVolume {
-	t.Helper()
-
-	const name = "imported"
-
-	volumes := s.CDI.CdiV1beta1().DataVolumes(s.ProviderNamespace)
-	_, err := volumes.Create(t.Context(), &cdiv1beta1.DataVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: cdiv1beta1.DataVolumeSpec{
-			Source: source,
-			Storage: &cdiv1beta1.StorageSpec{
-				Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Mi")}},
-			},
-		},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-
-	var found *cdiv1beta1.DataVolume
-
-	harness.Eventually(t, "the import has ended", func(ctx context.Context) (bool, error) {
-		found, err = volumes.Get(ctx, name, metav1.GetOptions{})
-
-		return err == nil && (found.Status.Phase == cdiv1beta1.Succeeded || found.Status.Phase == cdiv1beta1.Failed), err
+		return specWith(t, s, fmt.Sprintf(`{"source":{"registry":{"url":"docker://%s/worker:1","certConfigMap":%q}},
+			"storage":{"resources":{"requests":{"storage":"16Mi"}}}}`, address, name), 0)
 	})
+	w.awaitRunning(t)
+	w.awaitCount(t, 1)
+	w.AwaitEnd(t)
+}
 
-	return found
+// TestImportWithWrongChecksum requires that the Machine and diagnose say that the image is not that of the ProviderSpec, as CDI's importer finds.
+func TestImportWithWrongChecksum(t *testing.T) {
+	w := newMachine(t, noUserData, func(t *testing.T, s *harness.Shoot) []byte {
+		t.Helper()
+
+		root := fmt.Sprintf(`{"source":{"http":{"url":%q,"checksum":"sha256:%064d"}},"storage":{"resources":{"requests":{"storage":"16Mi"}}}}`, serveCounter(t), 0)
+
+		return harness.MergeFields(t, specWith(t, s, root, 0), `{"disablePreAllocatedDataVolumes":false}`)
+	})
+	w.recordStates(t)
+
+	const cause = "ImageCorrupt"
+
+	found := w.victim().AwaitCause(t, cause)
+	require.Contains(t, found.Cause.Message, "checksum mismatch")
+	harness.Eventually(t, "the Machine reports the cause", func(ctx context.Context) (bool, error) {
+		m, err := w.MCM.MachineV1alpha1().Machines(w.Namespace).Get(ctx, w.machine.Name, metav1.GetOptions{})
+
+		return err == nil && m.Status.LastOperation.State == v1alpha1.MachineStateFailed && strings.Contains(m.Status.LastOperation.Description, cause), err
+	})
+	w.Scale(t, pool, 0)
+	w.AwaitImageEnd(t)
 }
 
 // serveRegistry serves the container disk worker:1, with an image of the given content, over TLS, and returns the address of the registry

@@ -32,39 +32,67 @@ import (
 const bootLimit = 40 * time.Minute
 
 // TestWorker takes a worker from its Machine to a Node with a pod and back. Its image is imported by CDI's importer and cloned, its kubelet
-// joins with a bootstrap token, and it survives a power-off and the drain of its provider node.
+// joins with a bootstrap token, the extension's cloud-controller-manager initializes its Node, and it survives a power-off and the drain of its
+// provider node.
 func TestWorker(t *testing.T) {
 	w := newMachine(t, externalUserData, clonedGuestSpec)
 	t.Cleanup(func() { w.logConsole(t) })
+	w.RunCloudController(t, "--node-status-update-frequency=20s") // of the Node's address, which changes with the pod; by default, 5 minutes
 	w.awaitRunning(t)
 	node := w.awaitJoined(t)
 
-	t.Run("GoldenImage", func(t *testing.T) { w.requireClone(t) })
-	t.Run("Identity", func(t *testing.T) { w.requireIdentity(t, node) })
-	t.Run("Certificate", func(t *testing.T) { w.requireCertificate(t) })
-	t.Run("Login", func(t *testing.T) { w.requireGuest(t) })
-	t.Run("Agent", func(t *testing.T) { w.requireAgent(t) })
-	t.Run("PowerCycle", func(t *testing.T) { w.requireRestart(t, node) })
-	t.Run("Pod", func(t *testing.T) { w.requirePod(t) })
-	t.Run("Drain", func(t *testing.T) { w.requireMigration(t) })
-	t.Run("Deletion", func(t *testing.T) { w.requireGracefulEnd(t) })
+	for _, step := range []struct {
+		name    string
+		require func(t *testing.T)
+	}{
+		{name: "GoldenImage", require: w.requireClone},
+		{name: "Identity", require: func(t *testing.T) { t.Helper(); w.requireIdentity(t, node) }},
+		{name: "Certificate", require: w.requireCertificate},
+		{name: "Login", require: w.requireGuest},
+		{name: "Agent", require: w.requireAgent},
+		{name: "PowerCycle", require: func(t *testing.T) { t.Helper(); w.requireRestart(t, node) }},
+		{name: "Pod", require: w.requirePod},
+		{name: "LoadBalancer", require: w.requireLoadBalancer},
+		{name: "Drain", require: w.requireMigration},
+		{name: "Deletion", require: w.requireGracefulEnd},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			record(t)
+			step.require(t)
+		})
+	}
 }
 
-// requireMigration drains the worker's provider node, and requires that the guest and its pod go on.
+// requireMigration drains the worker's provider node, and requires that the guest and its pods go on.
 func (w *worker) requireMigration(t *testing.T) {
 	t.Helper()
 
 	source := w.awaitRunning(t)
-	before := w.awaitJoined(t)
+	node := w.awaitJoined(t)
+	before := w.lookIntoGuest(t)
+	lapses := w.watchReadiness(t)
+	begin := time.Now()
 
 	w.kubectl(t, "drain", source, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=15m")
+
+	drained := time.Now()
 	require.NotEqual(t, source, w.instance(t).Status.NodeName, "the drain has migrated the machine")
 
-	after := w.awaitJoined(t)
-	require.Equal(t, before.Status.NodeInfo.BootID, after.Status.NodeInfo.BootID, "the guest has not booted again")
-	require.Equal(t, before.UID, after.UID)
+	after := w.lookIntoGuest(t)
+	require.Equal(t, before.boot, after.boot, "the guest has not booted again")
+	require.Greater(t, after.uptime, before.uptime)
+	w.awaitLease(t, drained)
+	require.Empty(t, lapses(), "the Node was always ready")
+
+	joined := w.awaitJoined(t)
+	require.Equal(t, node.UID, joined.UID)
+	w.awaitNodeAddress(t)
+	t.Logf("the Node has the address of the new pod %.0f s after the drain", time.Since(drained).Seconds())
 	w.requirePodUnchanged(t)
+	w.requireBalanced(t)
+	w.deleteLoadBalancer(t)
 	w.kubectl(t, "uncordon", source)
+	recordMigration(t, drained.Sub(begin), fmt.Sprintf("uptime %.0f s", before.uptime), fmt.Sprintf("uptime %.0f s", after.uptime))
 }
 
 // installation are the lines of the example's user data that install packages, which the guests' image has.

@@ -7,6 +7,8 @@ package node
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,15 +16,17 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// letGuestsJoin keeps a Node for each machine of the shoot, as a kubelet in its guest would, for as long as that guest counts. It ends
-// with the test.
+// letGuestsJoin keeps a Node for each machine of the shoot, and runs the pods of that Node, as a kubelet in its guest would, for as long as that
+// guest counts. It ends with the test.
 func (w *worker) letGuestsJoin(t *testing.T) {
 	t.Helper()
 
@@ -44,16 +48,9 @@ func (w *worker) letGuestsJoin(t *testing.T) {
 
 			for i := range machines.Items {
 				name := machines.Items[i].Name
-
-				counts, err := w.countsOn(ctx, name)
-				if err != nil || len(counts) == 0 || counts[len(counts)-1] == last[name] {
-					continue
-				}
-
 				// After an error, the next attempt follows.
-				if _, known := last[name]; known || w.register(ctx, name) == nil {
-					last[name] = counts[len(counts)-1]
-					_ = w.heartbeat(ctx, name)
+				if count, err := w.letJoin(ctx, name, last[name]); err == nil {
+					last[name] = count
 				}
 			}
 		}, every)
@@ -63,6 +60,28 @@ func (w *worker) letGuestsJoin(t *testing.T) {
 		cancel()
 		<-ended
 	})
+}
+
+// letJoin does the work of the kubelet of a machine whose guest has counted on since a number, and returns the present one. The console of a guest
+// that ends must not keep the others waiting.
+func (w *worker) letJoin(ctx context.Context, name string, last int64) (int64, error) {
+	const limit = 5 * time.Second
+
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+
+	counts, err := w.countsOn(ctx, name)
+	if err != nil || len(counts) == 0 || counts[len(counts)-1] == last {
+		return last, err
+	}
+
+	for _, do := range []func(context.Context, string) error{w.register, w.heartbeat, w.runPods} {
+		if err := do(ctx, name); err != nil {
+			return last, err
+		}
+	}
+
+	return counts[len(counts)-1], nil
 }
 
 // heartbeat is what a kubelet does every ten seconds.
@@ -85,17 +104,19 @@ func (w *worker) heartbeat(ctx context.Context, name string) error {
 	return err
 }
 
-// register is what a kubelet does at its start.
+// register is what a kubelet does at its start, and when its Node is not ready.
 func (w *worker) register(ctx context.Context, name string) error {
 	nodes := w.Target.CoreV1().Nodes()
 
-	_, err := nodes.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return err
+	registered, err := nodes.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		registered, err = nodes.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+			Name:   name,
+			Labels: map[string]string{corev1.LabelHostname: name},
+		}}, metav1.CreateOptions{})
 	}
 
-	registered, err := nodes.Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
+	if err != nil || isReady(registered) {
 		return err
 	}
 
@@ -106,7 +127,36 @@ func (w *worker) register(ctx context.Context, name string) error {
 		LastHeartbeatTime:  metav1.Now(),
 		LastTransitionTime: metav1.Now(),
 	}}
+	registered.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10")}
 	_, err = nodes.UpdateStatus(ctx, registered, metav1.UpdateOptions{})
+
+	return err
+}
+
+// runPods is what a kubelet does with the pods of its Node: they are soon ready, and end when they are deleted.
+func (w *worker) runPods(ctx context.Context, node string) error {
+	client := w.Target.CoreV1().Pods(w.Namespace)
+	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
+
+	pods, err := client.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
+	if err != nil {
+		return err
+	}
+
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+
+		switch {
+		case pod.DeletionTimestamp != nil:
+			err = errors.Join(err, client.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
+		case !slices.Contains(pod.Status.Conditions, ready): // the control plane changes it when the Node is not ready
+			pod.Status.Phase = corev1.PodRunning
+			pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == ready.Type })
+			pod.Status.Conditions = append(pod.Status.Conditions, ready)
+			_, failed := client.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+			err = errors.Join(err, failed)
+		}
+	}
 
 	return err
 }

@@ -9,14 +9,17 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
@@ -148,4 +151,70 @@ func (w *worker) requireRestart(t *testing.T, before *corev1.Node) {
 	require.Equal(t, certificate, w.certificate(t))
 	require.Len(t, w.requests(t), requests, "no certificate was requested")
 	require.Equal(t, w.machine.UID, w.OneOf(t, pool).UID, "the same Machine")
+}
+
+// insight is what a login shows of a guest.
+type insight struct {
+	boot   string // which another boot changes
+	uptime float64
+}
+
+func (w *worker) lookIntoGuest(t *testing.T) insight {
+	t.Helper()
+
+	boot, uptime, found := strings.Cut(w.mustLogin(t, "cat /proc/sys/kernel/random/boot_id; cut -d' ' -f1 /proc/uptime"), "\n")
+	require.True(t, found)
+
+	seconds, err := strconv.ParseFloat(strings.TrimSpace(uptime), 64)
+	require.NoError(t, err)
+
+	return insight{boot: boot, uptime: seconds}
+}
+
+// awaitLease waits until the worker's kubelet has renewed its Lease after a time.
+func (w *worker) awaitLease(t *testing.T, after time.Time) {
+	t.Helper()
+	harness.Eventually(t, "kubelet sends a heartbeat", func(ctx context.Context) (bool, error) {
+		lease, err := w.Target.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, w.machine.Name, metav1.GetOptions{})
+
+		return err == nil && lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(after), err
+	})
+}
+
+// watchReadiness returns a function that ends the watch, and returns the states in which the worker's Node was not ready.
+func (w *worker) watchReadiness(t *testing.T) func() []string {
+	t.Helper()
+
+	nodes, err := w.Target.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, w.machine.Name).String(),
+	})
+	require.NoError(t, err)
+
+	lapses := make(chan []string, 1)
+	stopped := make(chan struct{})
+
+	go func() {
+		var seen []string
+
+		for event := range nodes.ResultChan() {
+			if n, ok := event.Object.(*corev1.Node); ok && isReady(n) {
+				continue
+			}
+
+			select {
+			case <-stopped: // which is an error of the watch
+			default:
+				seen = append(seen, fmt.Sprintf("%s: %+v", event.Type, event.Object))
+			}
+		}
+
+		lapses <- seen
+	}()
+
+	return func() []string {
+		close(stopped)
+		nodes.Stop()
+
+		return <-lapses
+	}
 }

@@ -7,103 +7,131 @@ package node
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/root"
 )
 
-// machine is what a lab could leave behind on this machine.
-type machine struct {
-	mounts     string
-	interfaces []string
-	cgroups    []string // of labs
-	programs   []string // of nodes, with the numbers of their processes
-	sysctls    map[string]string
-}
-
-// differs returns an error unless the states are the same.
-func (m machine) differs(from machine) error {
-	if reflect.DeepEqual(m, from) {
-		return nil
-	}
-
-	return fmt.Errorf("%+v instead of %+v", m, from)
-}
-
-// lookAtMachine returns the state of this machine, without what belongs to other programs.
-func lookAtMachine(t *testing.T) machine {
+// outside returns a command that runs in the namespaces of this machine, which the suite has left: those of the process that waits for it.
+func outside(ctx context.Context, t *testing.T, program string, args ...string) *exec.Cmd {
 	t.Helper()
 
-	var m machine
-
-	mounts, err := os.ReadFile("/proc/self/mounts")
+	folder, err := os.Getwd()
 	require.NoError(t, err)
 
-	m.mounts = string(mounts)
+	own := []string{fmt.Sprint("--target=", os.Getppid()), "--net", "--mount", "--cgroup", "--wd=" + folder, program}
 
-	interfaces, err := net.Interfaces()
-	require.NoError(t, err)
-
-	for _, found := range interfaces {
-		m.interfaces = append(m.interfaces, found.Name)
-	}
-
-	// Cgroups of other programs come and go while this walks.
-	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return fs.SkipDir
-		}
-
-		if entry.IsDir() && strings.HasPrefix(entry.Name(), "lab-") {
-			m.cgroups = append(m.cgroups, path)
-
-			return fs.SkipDir
-		}
-
-		return nil
-	})
-
-	m.programs = nodePrograms()
-	m.sysctls = map[string]string{}
-
-	for _, name := range []string{
-		"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
-		"net/ipv4/ip_forward",
-	} {
-		value, err := os.ReadFile("/proc/sys/" + name)
-		require.NoError(t, err)
-
-		m.sysctls[name] = string(value)
-	}
-
-	return m
+	return exec.CommandContext(ctx, "nsenter", append(own, args...)...)
 }
 
-// nodePrograms returns the programs of nodes that run on this machine.
-func nodePrograms() []string {
-	files, _ := filepath.Glob("/proc/[0-9]*/comm") // the pattern is valid
+// state prints what a lab could change on this machine: file systems, interfaces with their addresses and routes, filters, sysctls except for
+// counters, the merging of memory, and the controllers of cgroup v2. Its argument is the root folder of nodes.
+const state = `
+echo "mounts $(cat /proc/self/mounts)"
+echo "interfaces $(cut -s -d: -f1 /proc/net/dev)"
+echo "network $(cat /proc/net/fib_trie /proc/net/if_inet6)"
+echo "filters $(chroot "$1" /usr/sbin/nft --stateless list ruleset)"
+cd /proc/sys
+find . -type f -perm -u=r ! -path './kernel/random/*' ! -path './fs/*-nr' ! -path './fs/*-state' ! -path './fs/quota/*' ! -path './kernel/ns_last_pid' \
+  ! -path './kernel/pty/nr' ! -path './kernel/perf_*' ! -path './kernel/hung_task_detect_count' ! -path './net/netfilter/nf_conntrack_count' \
+  -exec grep -s -H '' {} + | sort
+for file in /sys/kernel/mm/ksm/run $(find /sys/fs/cgroup -maxdepth 3 -name cgroup.subtree_control); do
+  [ ! -e "$file" ] || echo "$file $(cat "$file")"
+done
+`
 
-	var found []string
+// stateOfMachine returns the lines that state prints.
+func stateOfMachine(t *testing.T) []string {
+	t.Helper()
 
-	for _, file := range files {
-		name, err := os.ReadFile(filepath.Clean(file))
-		if err != nil { // it has just ended
-			continue
-		}
+	folder, err := root.Ensure(t.Context(), io.Discard)
+	require.NoError(t, err)
 
-		if slices.Contains([]string{"kubelet", "containerd", "virt-handler", "virt-launcher"}, strings.TrimSpace(string(name))) {
-			found = append(found, file+" "+string(name))
+	output, err := outside(t.Context(), t, "sh", "-c", state, "sh", folder).Output()
+	require.NoError(t, err)
+
+	return slices.Collect(strings.Lines(string(output)))
+}
+
+// program is a process, which another one with the same number is not.
+type program struct{ pid, start, name string }
+
+// programsOf returns the programs that a process has started, directly or not.
+func programsOf(t *testing.T, pid int) []program {
+	t.Helper()
+
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	require.NoError(t, err)
+
+	children := map[string][]program{}
+
+	for _, file := range stats {
+		if parent, found, alive := parseStat(file); alive {
+			children[parent] = append(children[parent], found)
 		}
 	}
+
+	found := children[fmt.Sprint(pid)]
+	for i := 0; i < len(found); i++ {
+		found = append(found, children[found[i].pid]...)
+	}
+
+	return found
+}
+
+// parseStat returns the parent of a process and what identifies it, from its file stat.
+func parseStat(file string) (parent string, found program, alive bool) {
+	stat, err := os.ReadFile(filepath.Clean(file))
+	if err != nil { // it has just ended
+		return "", program{}, false
+	}
+
+	const parentField, startField = 1, 19 // behind the name, which may contain spaces
+
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	command, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline")) // empty if it has just ended
+	name, _, _ := strings.Cut(string(command), "\x00")
+
+	return fields[parentField], program{
+		pid:   filepath.Base(filepath.Dir(file)),
+		start: fields[startField],
+		name:  filepath.Base(name),
+	}, fields[0] != "Z"
+}
+
+// isAlive reports whether a process has not ended.
+func (p program) isAlive() bool {
+	_, found, alive := parseStat("/proc/" + p.pid + "/stat")
+
+	return alive && found.start == p.start
+}
+
+// cgroupsWith returns the cgroups of this machine whose names begin with a prefix.
+func cgroupsWith(prefix string) (found []string) {
+	// Cgroups of other programs come and go while this walks.
+	_ = filepath.WalkDir(fmt.Sprintf("/proc/%d/root/sys/fs/cgroup", os.Getppid()), func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return fs.SkipDir
+		case entry.IsDir() && strings.HasPrefix(entry.Name(), prefix):
+			found = append(found, path)
+
+			return fs.SkipDir
+		default:
+			return nil
+		}
+	})
 
 	return found
 }

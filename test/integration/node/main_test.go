@@ -7,8 +7,10 @@ package node
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"testing"
 
@@ -16,7 +18,6 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/host"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/root"
 )
 
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 
 	ctx := context.Background()
 
-	if code, text := refusal(missing(ctx), os.Getenv("LAB_NODES")); text != "" {
+	if code, text := refusal(environment.CheckNodes(ctx), os.Getenv("LAB_NODES")); text != "" {
 		fmt.Fprintln(os.Stderr, text)
 		os.Exit(code)
 	}
@@ -39,28 +40,30 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 
-	os.Exit(harness.Main(ctx, m, suite.RealNodes))
+	code := harness.Main(ctx, m, options()...)
+	printTable(os.Stdout, versions(ctx))
+	os.Exit(code)
 }
 
-// missing returns what this machine lacks.
-func missing(ctx context.Context) error {
-	if err := host.Check(); err != nil {
-		return err
+// options are those of the suite.
+func options() []suite.Option {
+	if onlyMigrates() {
+		return []suite.Option{suite.RealNodes, suite.BareNodes}
 	}
 
-	return root.Check(ctx)
+	return []suite.Option{suite.RealNodes}
 }
+
+// onlyMigrates reports whether this run consists of the test of `make test-migration`, which needs the fewest programs.
+func onlyMigrates() bool { return flag.Lookup("test.run").Value.String() == "^TestLiveMigration$" }
 
 // isolate builds what the lab runs, and then leaves the network of this machine.
 func isolate(ctx context.Context) error {
-	options := environment.Options{Progress: os.Stderr, Monitoring: true}
-	suite.RealNodes(&options)
-
-	if err := environment.Prepare(ctx, options); err != nil {
+	if err := suite.Prepare(ctx, os.Stderr, options()...); err != nil {
 		return err
 	}
 
-	if testing.Short() { // no test has such a guest
+	if onlyMigrates() {
 		return node.Isolate()
 	}
 
@@ -69,5 +72,52 @@ func isolate(ctx context.Context) error {
 		return err
 	}
 
+	if err := prepareCloudController(ctx); err != nil {
+		return err
+	}
+
 	return node.Isolate()
+}
+
+// versions describes what the suite has run.
+func versions(ctx context.Context) []string {
+	folder, err := root.Ensure(ctx, io.Discard)
+	if err != nil {
+		return []string{err.Error()}
+	}
+
+	found, err := root.Versions(folder, "containerd", "libvirt-daemon", "qemu-system-x86")
+	if err != nil {
+		return []string{err.Error()}
+	}
+
+	if guestImage != "" {
+		inGuest, err := root.Versions(guestImage, "cloud-init", "linux-image-cloud-amd64", "qemu-guest-agent", "systemd")
+		if err != nil {
+			return []string{err.Error()}
+		}
+
+		for _, version := range inGuest {
+			found = append(found, "guest: "+version)
+		}
+	}
+
+	built := harness.Lab().Binaries
+
+	return append([]string{
+		fmt.Sprint("Kubernetes ", built.KubernetesVersion), fmt.Sprint("KubeVirt ", built.KubeVirtVersion), fmt.Sprint("CDI ", built.CDIVersion),
+		fmt.Sprint("KVM ", node.HasKVM()),
+	}, found...)
+}
+
+// prepareCloudController lets the test that builds the extension's cloud-controller-manager need no network.
+func prepareCloudController(ctx context.Context) error {
+	folder, err := os.MkdirTemp("", "cloud-controller-")
+	if err != nil {
+		return err
+	}
+
+	_, err = harness.BuildCloudController(ctx, folder)
+
+	return errors.Join(err, os.RemoveAll(folder))
 }

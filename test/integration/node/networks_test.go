@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -133,7 +134,7 @@ func TestNetworks_PodBridge(t *testing.T) {
 	})
 	w.awaitRunning(t)
 
-	address := w.instance(t).Status.Interfaces[0].IP
+	address := w.awaitAddress(t)
 	w.awaitConsole(t, "address eth0 "+address)
 	w.requireGreetingFromOutside(t)
 	w.awaitInstance(t, "the instance cannot migrate", func(found *kubevirtv1.VirtualMachineInstance) bool {
@@ -155,7 +156,7 @@ func TestNetworks_Missing(t *testing.T) {
 
 		return harness.MergeFields(t, linuxSpec(t, s), fmt.Sprintf(`{"networks":[{"pod":{},"masquerade":{}},{"name":%q}]}`, name))
 	})
-	found := w.awaitCause(t, "NetworkNotFound")
+	found := w.victim().AwaitCause(t, "NetworkNotFound")
 	require.Contains(t, found.Cause.Message, name)
 	createNetwork(t, w.ProviderNamespace, name, tenantNetwork)
 	w.awaitRunning(t)
@@ -215,25 +216,37 @@ func (w *worker) requireGreetingFromOutside(t *testing.T) {
 	t.Helper()
 
 	harness.Eventually(t, "the guest answers at the address of its pod", func(ctx context.Context) (bool, error) {
-		instance, err := w.KubeVirt.KubevirtV1().VirtualMachineInstances(w.ProviderNamespace).Get(ctx, w.machine.Name, metav1.GetOptions{})
+		address, err := w.address(ctx) // which changes with the pod
 		if err != nil {
 			return false, err
 		}
 
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+instance.Status.Interfaces[0].IP+"/", http.NoBody)
-		if err != nil {
-			return false, err
-		}
+		name, err := get(ctx, "http://"+address+"/")
 
-		// The address changes with the pod.
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return false, err
-		}
-		defer response.Body.Close() //nolint:errcheck // read-only
-
-		name, err := io.ReadAll(response.Body)
-
-		return strings.TrimSpace(string(name)) == w.machine.Name, err
+		return name == w.machine.Name, err
 	})
+}
+
+// client uses each connection once, and soon gives up: an address may be that of a pod that has ended.
+var client = &http.Client{
+	Timeout:   5 * time.Second,
+	Transport: &http.Transport{DisableKeepAlives: true},
+}
+
+// get returns what a server answers, without white space around it.
+func get(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+
+	response, err := client.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close() //nolint:errcheck // read-only
+
+	body, err := io.ReadAll(response.Body)
+
+	return strings.TrimSpace(string(body)), err
 }

@@ -8,6 +8,7 @@ package node
 import (
 	"context"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,13 +32,12 @@ const script = `trap 'echo stopping; sleep 3; exit 0' TERM; echo hello from $(ho
 func (w *worker) requirePod(t *testing.T) {
 	t.Helper()
 
-	w.addAddress(t)
+	w.awaitNodeAddress(t)
 
 	_, err := w.Target.CoreV1().Pods(w.Namespace).Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: podName},
 		Spec: corev1.PodSpec{
 			NodeSelector: map[string]string{corev1.LabelHostname: w.machine.Name},
-			Tolerations:  []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, // of the taint of external cloud providers
 			Containers: []corev1.Container{{
 				Name:            podName,
 				Image:           images.Busybox,
@@ -66,29 +66,30 @@ func (w *worker) requirePodUnchanged(t *testing.T) {
 	require.Equal(t, corev1.PodRunning, pod.Status.Phase)
 	require.Len(t, pod.Status.ContainerStatuses, 1)
 	require.Zero(t, pod.Status.ContainerStatuses[0].RestartCount)
+	require.Equal(t, podName, w.kubectlTarget(t, "exec", podName, "--", "hostname"))
 }
 
 func (w *worker) pod(ctx context.Context) (*corev1.Pod, error) {
 	return w.Target.CoreV1().Pods(w.Namespace).Get(ctx, podName, metav1.GetOptions{})
 }
 
-// addAddress does what KubeVirt's cloud-controller-manager does: it gives the Node the address of its instance, since the one in the guest
-// is behind a masquerade.
-func (w *worker) addAddress(t *testing.T) {
+// awaitNodeAddress waits until cloud-controller-manager has given the Node the address of its instance, since the one in the guest is behind
+// a masquerade. It does so again some minutes after a migration.
+func (w *worker) awaitNodeAddress(t *testing.T) {
 	t.Helper()
+	harness.Eventually(t, "the Node has the address of its instance", func(ctx context.Context) (bool, error) {
+		address, err := w.address(ctx)
+		if err != nil {
+			return false, err
+		}
 
-	address, err := w.address(t.Context())
-	require.NoError(t, err)
+		node, err := w.Target.CoreV1().Nodes().Get(ctx, w.machine.Name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
 
-	nodes := w.Target.CoreV1().Nodes()
-	node, err := nodes.Get(t.Context(), w.machine.Name, metav1.GetOptions{})
-	require.NoError(t, err)
-
-	node.Status.Addresses = []corev1.NodeAddress{
-		{Type: corev1.NodeHostName, Address: node.Name}, {Type: corev1.NodeInternalIP, Address: address},
-	}
-	_, err = nodes.UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
-	require.NoError(t, err)
+		return slices.Contains(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: address}), nil
+	})
 }
 
 // kubectlTarget runs kubectl in the target cluster and returns its output.

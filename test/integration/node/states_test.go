@@ -158,22 +158,6 @@ func stateOf(instance *kubevirtv1.VirtualMachineInstance) string {
 	return strings.Join(state, ", ")
 }
 
-// awaitCause waits until diagnose finds a cause, and returns the diagnosis.
-func (w *worker) awaitCause(t *testing.T, reason string) harness.Diagnosis {
-	t.Helper()
-
-	var found harness.Diagnosis
-
-	harness.Eventually(t, "diagnose finds "+reason, func(ctx context.Context) (bool, error) {
-		found, _ = w.DiagnoseMachine(ctx, t, w.machine.Name)
-
-		return found.Cause != nil && found.Cause.Reason == reason, nil
-	})
-	t.Logf("diagnose: %s: %s; %s", found.Cause.Reason, found.Cause.Message, found.Cause.Remedy)
-
-	return found
-}
-
 // awaitInstance waits until the instance exists and is as wanted.
 func (w *worker) awaitInstance(t *testing.T, what string, wanted func(*kubevirtv1.VirtualMachineInstance) bool) {
 	t.Helper()

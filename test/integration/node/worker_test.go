@@ -75,6 +75,7 @@ func newMachine(
 	t *testing.T, userData func(*testing.T, *harness.Shoot) string, spec func(*testing.T, *harness.Shoot) []byte,
 ) *worker {
 	t.Helper()
+	record(t)
 
 	w := &worker{Shoot: harness.NewShoot(t), began: time.Now()}
 	w.applySecrets(t, userData(t, w.Shoot))
@@ -140,7 +141,7 @@ func (w *worker) instance(t *testing.T) *kubevirtv1.VirtualMachineInstance {
 	return found
 }
 
-// nodes returns the names of the provider nodes that report a container runtime, which simulated ones do not have.
+// nodes returns the names of the provider nodes that report a container runtime.
 func (w *worker) nodes(t *testing.T) []string {
 	t.Helper()
 
@@ -228,6 +229,13 @@ func (w *worker) awaitCount(t *testing.T, number int64) (last int64) {
 	})
 
 	return last
+}
+
+// lastCount returns the last number on the console of the present launcher.
+func (w *worker) lastCount(t *testing.T) int64 {
+	t.Helper()
+
+	return w.awaitCount(t, 0)
 }
 
 // firstCount returns the first number on the console of the present launcher.

@@ -44,6 +44,9 @@ func RealNodes(o *environment.Options) {
 	o.Nodes = nil
 }
 
+// BareNodes builds less for the real nodes, for tests of machines from container images alone.
+func BareNodes(o *environment.Options) { o.BareNodes = true }
+
 // Open joins the suite that the environment names, and otherwise starts one.
 func Open(ctx context.Context, progress io.Writer, options ...Option) (*Suite, error) {
 	if dir := os.Getenv(Variable); dir != "" {
@@ -78,12 +81,7 @@ func (s *Suite) start(ctx context.Context, progress io.Writer, options []Option)
 		return fmt.Errorf("build the commands: %w\n%s", err, out)
 	}
 
-	wanted := environment.Options{Progress: progress, Nodes: nodes(), SpendMemory: true, Monitoring: true}
-	for _, option := range options {
-		option(&wanted)
-	}
-
-	if s.Lab, err = environment.Start(ctx, wanted); err != nil {
+	if s.Lab, err = environment.Start(ctx, labOptions(progress, options)); err != nil {
 		return err
 	}
 
@@ -95,6 +93,21 @@ func (s *Suite) start(ctx context.Context, progress io.Writer, options []Option)
 	s.objects, err = recordObjects(ctx, s.Lab)
 
 	return err
+}
+
+// labOptions returns those of the suite's lab.
+func labOptions(progress io.Writer, options []Option) environment.Options {
+	wanted := environment.Options{Progress: progress, Nodes: nodes(), SpendMemory: true, Monitoring: true}
+	for _, option := range options {
+		option(&wanted)
+	}
+
+	return wanted
+}
+
+// Prepare builds what Start runs in the lab, for a process that has no network when it starts the suite.
+func Prepare(ctx context.Context, progress io.Writer, options ...Option) error {
+	return environment.Prepare(ctx, labOptions(progress, options))
 }
 
 func (s *Suite) makeFolders() error {

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -86,16 +88,37 @@ func (a Artifact) produce(ctx context.Context, into string, now time.Time) error
 	return nil
 }
 
-// expire removes outputs that are too old. A lab that uses them keeps its open files.
+const (
+	// expired is the beginning of the names of outputs that were too old, before the time when they were found so.
+	expired = ".expired-"
+	// keepExpiredFor is for the labs that use them.
+	keepExpiredFor = 24 * time.Hour
+)
+
+// expire sets outputs aside that are too old, and removes those that it set aside a day ago.
 func (a Artifact) expire(target string, now time.Time) error {
+	aside, err := filepath.Glob(filepath.Join(target, expired+"*"))
+	if err != nil {
+		return fmt.Errorf("list what is too old: %w", err)
+	}
+	for _, file := range aside {
+		when, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(file), expired), "-")
+		seconds, err := strconv.ParseInt(when, 10, 64)
+		if err == nil && now.Sub(time.Unix(seconds, 0)) < keepExpiredFor {
+			continue
+		}
+		if err := os.RemoveAll(file); err != nil {
+			return fmt.Errorf("remove %s, which is too old: %w", file, err)
+		}
+	}
 	for _, name := range a.Outputs {
 		file := filepath.Join(target, name)
 		info, err := os.Stat(file)
 		if err != nil || !a.isOld(info, now) {
 			continue
 		}
-		if err := os.RemoveAll(file); err != nil {
-			return fmt.Errorf("remove %s, which is too old: %w", file, err)
+		if err := os.Rename(file, filepath.Join(target, fmt.Sprintf("%s%d-%s", expired, now.Unix(), name))); err != nil {
+			return fmt.Errorf("set %s aside, which is too old: %w", file, err)
 		}
 	}
 	return nil

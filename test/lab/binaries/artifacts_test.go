@@ -45,4 +45,16 @@ func TestEnsureArtifact_MaxAge(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, a.expire(folder, time.Now().Add(maxAge)))
 	require.NoFileExists(t, filepath.Join(folder, "file"))
+
+	asides := func() []string {
+		found, err := filepath.Glob(filepath.Join(folder, expired+"*-file"))
+		require.NoError(t, err)
+
+		return found
+	}
+	require.Len(t, asides(), 1, "a lab may use it")
+	require.NoError(t, a.expire(folder, time.Now().Add(maxAge+keepExpiredFor/2)))
+	require.Len(t, asides(), 1)
+	require.NoError(t, a.expire(folder, time.Now().Add(maxAge+keepExpiredFor)))
+	require.Empty(t, asides())
 }

@@ -42,13 +42,13 @@ type Binaries struct {
 	Sidecars  map[string]string
 	CSIDriver string
 
-	// Kubelet, Runc, KubeProxy, CoreDNS, Multus, CDIImporter and NodePrograms are empty unless EnsureNodes has built them.
-	Kubelet      string // of real nodes and of their guests
-	Runc         string // runs real nodes as containers
+	// The following are empty unless EnsureNodes has built them, or, from Kubelet on, EnsureBareNodes.
 	KubeProxy    string
 	CoreDNS      string
 	Multus       string
 	CDIImporter  string // the program of importer pods
+	Kubelet      string // of real nodes and of their guests
+	Runc         string // runs real nodes as containers
 	NodePrograms string // a folder with KubeVirt's programs for nodes and launchers; see NodeFiles
 
 	KubeVirtManifests string // a JSON list of objects
@@ -75,15 +75,25 @@ func Ensure(ctx context.Context, progress io.Writer) (*Binaries, error) {
 	return ensure(ctx, progress, component.chosen)
 }
 
-// EnsureNodes is like Ensure, and also builds the programs of real nodes, and KubeVirt's programs on them.
+// EnsureNodes is like Ensure, and also builds the programs of real nodes, and KubeVirt's and CDI's programs on them.
 func EnsureNodes(ctx context.Context, progress io.Writer) (*Binaries, error) {
-	only := map[component]string{kubeVirt: nodeMinor, cdi: cdi.preset}
+	return ensureNodes(ctx, progress, layout.nodePrograms, layout.servicePrograms)
+}
+
+// EnsureBareNodes is like EnsureNodes, but only builds what machines from container images need. It returns the other programs, too, if they
+// have been built before.
+func EnsureBareNodes(ctx context.Context, progress io.Writer) (*Binaries, error) {
+	return ensureNodes(ctx, progress, layout.nodePrograms)
+}
+
+func ensureNodes(ctx context.Context, progress io.Writer, optional ...func(l layout) []step) (*Binaries, error) {
+	only := map[component]string{kubernetes: kubernetes.preset, kubeVirt: nodeMinor, cdi: cdi.preset}
 	for c, minor := range only {
 		if chosen := c.chosen(); chosen != "" && chosen != minor {
 			return nil, fmt.Errorf("%s=%s: real nodes run %s only; unset %s", c.variable, chosen, minor, c.variable)
 		}
 	}
-	return ensure(ctx, progress, func(c component) string { return cmp.Or(only[c], c.chosen()) }, layout.nodePrograms)
+	return ensure(ctx, progress, func(c component) string { return cmp.Or(only[c], c.chosen()) }, optional...)
 }
 
 // EnsureGardener is like Ensure, and also builds Gardener's components and the programs beside a CSI
@@ -137,7 +147,9 @@ func ensure(
 	found.KubeProxy = existing(l.targets[kubeProxy], kubeProxy)
 	found.CoreDNS = existing(l.targets[coreDNS], coreDNS)
 	found.Multus = existing(l.targets[multus], multus)
-	found.CDIImporter = existing(l.targets[cdi.set], cdiImporter)
+	if existing(l.targets[cdi.set], cdiClonerFiles) != "" { // the last of CDI's programs
+		found.CDIImporter = existing(l.targets[cdi.set], cdiImporter)
+	}
 	if existing(l.targets[nodeSet], virtHandlerManifest) != "" {
 		found.NodePrograms = l.targets[nodeSet]
 	}

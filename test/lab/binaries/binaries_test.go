@@ -276,7 +276,7 @@ func TestNodeVersions(t *testing.T) {
 
 // TestEnsureNodes_RefusesOtherVersions requires an error for each version that real nodes do not run.
 func TestEnsureNodes_RefusesOtherVersions(t *testing.T) { //nolint:paralleltest // sets environment variables
-	for variable, minor := range map[string]string{kubeVirt.variable: "1.8", cdi.variable: "1.64"} {
+	for variable, minor := range map[string]string{kubernetes.variable: "1.32", kubeVirt.variable: "1.8", cdi.variable: "1.64"} {
 		t.Run(variable, func(t *testing.T) {
 			t.Setenv(variable, minor)
 			_, err := EnsureNodes(t.Context(), io.Discard)

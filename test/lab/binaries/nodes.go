@@ -42,8 +42,11 @@ const (
 	multusFiles  = "multus-files"
 )
 
-// CDIPrograms returns the files of CDI's pods by their names in the images.
+// CDIPrograms returns the files of CDI's pods by their names in the images; none unless they have been built.
 func (b *Binaries) CDIPrograms() map[string]string {
+	if b.CDIImporter == "" {
+		return nil
+	}
 	folder := filepath.Dir(b.CDIImporter)
 	return map[string]string{
 		cdiImporter:         b.CDIImporter,
@@ -82,42 +85,50 @@ func staticPrograms() []string {
 	return []string{"virt-chroot", "virt-launcher-monitor", "virt-probe", "virt-tail", "virt-freezer", "libvirt-hook-client"}
 }
 
+// nodeStep returns a step of a module set.
+func (l layout) nodeStep(name, set string, estimate time.Duration, outputs []string, produce producer) step {
+	return step{
+		name:     name,
+		module:   l.modules[set],
+		target:   l.targets[set],
+		outputs:  outputs,
+		estimate: estimate,
+		produce:  produce,
+	}
+}
+
 // nodePrograms returns the steps that build the programs of real nodes.
 func (l layout) nodePrograms() []step {
-	s := func(name, set string, estimate time.Duration, outputs []string, produce producer) step {
-		return step{
-			name:     name,
-			module:   l.modules[set],
-			target:   l.targets[set],
-			outputs:  outputs,
-			estimate: estimate,
-			produce:  produce,
-		}
-	}
 	const tags = "netgo,osusergo"
 	packages := []string{}
 	for _, name := range staticPrograms() {
 		packages = append(packages, kubeVirtCommands+map[string]string{"libvirt-hook-client": "virt-launcher/"}[name]+name)
 	}
 	return []step{
-		s("kubelet", "kubelet", 60*time.Second, []string{"kubelet"}, compile(kubernetesLdflags(l.versions["kubelet"]), "k8s.io/kubernetes/cmd/kubelet")),
-		s("runc", "runc", 40*time.Second, []string{"runc"}, compileWithC(tags, "github.com/opencontainers/runc")),
+		l.nodeStep("kubelet", "kubelet", 60*time.Second, []string{"kubelet"}, compile(kubernetesLdflags(l.versions["kubelet"]), "k8s.io/kubernetes/cmd/kubelet")),
+		l.nodeStep("runc", "runc", 40*time.Second, []string{"runc"}, compileWithC(tags, "github.com/opencontainers/runc")),
 		// libvirt_dlopen loads libvirt at run time, so that this machine needs no headers of it.
-		s("virt-launcher", nodeSet, 80*time.Second, []string{"virt-launcher"},
+		l.nodeStep("virt-launcher", nodeSet, 80*time.Second, []string{"virt-launcher"},
 			compileWithC(tags+",libvirt_dlopen", kubeVirtCommands+"virt-launcher")),
-		s("virt-handler", nodeSet, 40*time.Second, []string{"virt-handler"},
+		l.nodeStep("virt-handler", nodeSet, 40*time.Second, []string{"virt-handler"},
 			compileWithAddition(tags+",libvirt_dlopen", kubeVirtModule, "cmd/virt-handler", "additions/virt-handler.go")),
-		s("KubeVirt's other programs for nodes", nodeSet, 30*time.Second, staticPrograms(), compile(ldflags, packages...)),
-		s("container-disk", nodeSet, time.Second, []string{"container-disk"}, compiledFromC(kubeVirtModule, "cmd/container-disk-v2alpha/main.c")),
-		s("KubeVirt's files for launchers", nodeSet, time.Second, []string{launcherFiles}, copied(kubeVirtModule, "cmd/virt-launcher")),
-		s("CDI's importer", cdi.set, 200*time.Second, []string{cdiImporter}, compile(ldflags, cdi.module+"/cmd/cdi-importer")),
-		s("CDI's cloner and upload server", cdi.set, 40*time.Second, []string{cdiCloner, cdiUploadServer, cdiClonerFiles},
+		l.nodeStep("KubeVirt's other programs for nodes", nodeSet, 30*time.Second, staticPrograms(), compile(ldflags, packages...)),
+		l.nodeStep("container-disk", nodeSet, time.Second, []string{"container-disk"}, compiledFromC(kubeVirtModule, "cmd/container-disk-v2alpha/main.c")),
+		l.nodeStep("KubeVirt's files for launchers", nodeSet, time.Second, []string{launcherFiles}, copied(kubeVirtModule, "cmd/virt-launcher")),
+		l.nodeStep("virt-handler's DaemonSet", nodeSet, 5*time.Second, []string{virtHandlerManifest}, printed("./cmd/virt-handler-manifest")),
+	}
+}
+
+// servicePrograms returns the steps that build what imports, clones, Services and networks need.
+func (l layout) servicePrograms() []step {
+	return []step{
+		l.nodeStep("CDI's importer", cdi.set, 200*time.Second, []string{cdiImporter}, compile(ldflags, cdi.module+"/cmd/cdi-importer")),
+		l.nodeStep("CDI's cloner and upload server", cdi.set, 40*time.Second, []string{cdiCloner, cdiUploadServer, cdiClonerFiles},
 			both(compile(ldflags, cdi.module+"/cmd/cdi-cloner", cdi.module+"/cmd/cdi-uploadserver"), copied(cdi.module, "cmd/cdi-cloner"))),
-		s(kubeProxy, kubeProxy, 90*time.Second, []string{kubeProxy}, compile(kubernetesLdflags(l.versions["kubelet"]), "k8s.io/kubernetes/cmd/kube-proxy")),
-		s("CoreDNS", coreDNS, 120*time.Second, []string{coreDNS}, compile(ldflags, "./cmd/coredns")),
-		s("Multus", multus, 40*time.Second, []string{multus, multusFiles},
+		l.nodeStep(kubeProxy, kubeProxy, 90*time.Second, []string{kubeProxy}, compile(kubernetesLdflags(l.versions["kubelet"]), "k8s.io/kubernetes/cmd/kube-proxy")),
+		l.nodeStep("CoreDNS", coreDNS, 120*time.Second, []string{coreDNS}, compile(ldflags, "./cmd/coredns")),
+		l.nodeStep("Multus", multus, 40*time.Second, []string{multus, multusFiles},
 			both(compile(ldflags, multusModule+"/cmd/multus"), copied(multusModule, "deployments"))),
-		s("virt-handler's DaemonSet", nodeSet, 5*time.Second, []string{virtHandlerManifest}, printed("./cmd/virt-handler-manifest")),
 	}
 }
 

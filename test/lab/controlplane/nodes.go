@@ -173,8 +173,8 @@ func (c *Cluster) StartVirtHandler(ctx context.Context) error {
 	return c.apply(ctx, objects)
 }
 
-// virtHandler returns the DaemonSet of virt-handler, adapted to the lab: its Service of the API server is on loopback, which pods cannot
-// reach.
+// virtHandler returns the DaemonSet of virt-handler, adapted to the lab: the Service of the API server has no endpoints, since those on loopback are
+// refused.
 func (c *Cluster) virtHandler() (unstructured.Unstructured, error) {
 	set := unstructured.Unstructured{}
 	data, err := os.ReadFile(filepath.Clean(c.options.Nodes.VirtHandler))

@@ -62,7 +62,7 @@ func (l *Lab) StartDriver(ctx context.Context, s *Shoot, binary, listen string, 
 
 // StartCloudController runs a kubevirt-cloud-controller-manager binary for a shoot, with all permissions. Shoots share the
 // cluster of their Nodes: the controller that removes Nodes without a machine does not run.
-func (l *Lab) StartCloudController(ctx context.Context, s *Shoot, binary string) (*process.Process, error) {
+func (l *Lab) StartCloudController(ctx context.Context, s *Shoot, binary string, extraArgs ...string) (*process.Process, error) {
 	provider, err := l.Provider.Kubeconfig(l.Provider.Config().BearerToken, s.ProviderNamespace)
 	if err != nil {
 		return nil, fmt.Errorf("start the cloud controller of shoot %s: %w", s.Name, err)
@@ -86,11 +86,11 @@ func (l *Lab) StartCloudController(ctx context.Context, s *Shoot, binary string)
 	return l.group.Start(process.Spec{
 		Name: s.Name + "-cloud-controller-manager",
 		Path: binary,
-		Args: []string{
+		Args: append([]string{
 			"--cloud-config=" + file("config"), "--cluster-name=" + s.Namespace, "--kubeconfig=" + file("target"),
 			"--leader-elect=false", "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[0]),
 			"--allow-internal-provider-servers=true", "--controllers=*,-cloud-node-lifecycle-controller", "--v=2",
-		},
+		}, extraArgs...),
 	})
 }
 

@@ -46,6 +46,8 @@ type Options struct {
 	// RealNodes is the number of real provider nodes. If it is not zero, nothing is simulated, and the process
 	// must have called node.Isolate.
 	RealNodes int
+	// BareNodes builds less for real nodes: without imports, clones, Services and Multus, unless those were built before.
+	BareNodes bool
 }
 
 // Lab is a running lab.
@@ -134,7 +136,7 @@ type prepared struct {
 func prepare(ctx context.Context, o Options) (found prepared, err error) {
 	switch {
 	case o.RealNodes > 0:
-		err = found.prepareNodes(ctx, o.Progress)
+		err = found.prepareNodes(ctx, o.Progress, o.BareNodes)
 	case o.Gardener:
 		found.binaries, err = binaries.EnsureGardener(ctx, o.Progress)
 	default:

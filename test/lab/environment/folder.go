@@ -6,9 +6,12 @@ package environment
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -121,6 +124,11 @@ func sweepOne(path string, now time.Time) error {
 		}
 	}
 	stale := filepath.Join(path, "data")
+	if _, err := os.Stat(stale); err == nil { // the reaper was killed as well
+		if err := removeCgroups("/sys/fs/cgroup", cgroupPrefix(path)); err != nil {
+			return fmt.Errorf("sweep: %w", err)
+		}
+	}
 	if now.Sub(info.ModTime()) > keepLogsFor {
 		stale = path
 	}
@@ -130,14 +138,39 @@ func sweepOne(path string, now time.Time) error {
 	return nil
 }
 
+// removeCgroups removes the groups of a lab, deepest first. A group with processes stays for the next sweep.
+func removeCgroups(root, prefix string) error {
+	var groups []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil { // groups of other programs end at any time
+			return fs.SkipDir
+		}
+		if entry.IsDir() && strings.Contains(path, "/"+prefix) {
+			groups = append(groups, path)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list cgroups: %w", err)
+	}
+	for _, group := range slices.Backward(groups) {
+		err := syscall.Rmdir(group)
+		if err != nil && !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.EBUSY) {
+			return fmt.Errorf("remove cgroup %s: %w", group, err)
+		}
+	}
+	return nil
+}
+
 func tryLock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
 // reap waits for the end of its input, and removes the cgroups whose names begin with its second argument, if there is one, and a folder.
-// It retries because processes, killed at the same moment, may still be in the cgroups, and etcd may still be writing.
+// It retries for half a minute because processes, killed at the same moment, may still be in the cgroups, and etcd may still be writing. What
+// is then left is for the next sweep.
 const reap = `read -r _
-for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+for _ in $(seq 150); do
 	[ -n "$2" ] || break
 	find /sys/fs/cgroup -depth -type d -path "*/$2*" -exec rmdir {} + 2> /dev/null
 	[ -n "$(find /sys/fs/cgroup -type d -path "*/$2*" | head -n 1)" ] || break
@@ -146,7 +179,9 @@ done
 for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$1" && exit 0; sleep 0.2; done; exit 1`
 
 // cgroup is the beginning of the names of the lab's cgroups.
-func (f *folder) cgroup() string { return "lab-" + filepath.Base(f.path) + "-" }
+func (f *folder) cgroup() string { return cgroupPrefix(f.path) }
+
+func cgroupPrefix(path string) string { return "lab-" + filepath.Base(path) + "-" }
 
 func (f *folder) startReaper(cgroups bool) error {
 	input, pipe, err := os.Pipe()

@@ -103,3 +103,17 @@ func TestReapIsAValidScript(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, exec.CommandContext(t.Context(), "/bin/sh", "-n", "-c", reap).Run())
 }
+
+func TestRemoveCgroups(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for _, group := range []string{"memory/lab-dead-a/pods/pod", "cpu/system/lab-dead-b", "memory/lab-alive-a", "memory/other"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(root, group), 0o750))
+	}
+	require.NoError(t, removeCgroups(root, cgroupPrefix("/labs/dead")))
+	require.NoDirExists(t, filepath.Join(root, "memory/lab-dead-a"))
+	require.NoDirExists(t, filepath.Join(root, "cpu/system/lab-dead-b"))
+	require.DirExists(t, filepath.Join(root, "cpu/system"))
+	require.DirExists(t, filepath.Join(root, "memory/lab-alive-a"))
+	require.DirExists(t, filepath.Join(root, "memory/other"))
+}

@@ -29,15 +29,37 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/screen"
 )
 
-// prepareNodes builds what real nodes run.
-func (p *prepared) prepareNodes(ctx context.Context, progress io.Writer) (err error) {
+// CheckNodes returns an error that names what this machine lacks for real nodes, and its remedy.
+func CheckNodes(ctx context.Context) error {
 	if err := host.Check(); err != nil {
 		return err
 	}
-	if p.binaries, err = binaries.EnsureNodes(ctx, progress); err != nil {
+	cache, err := binaries.CacheDir()
+	if err != nil {
+		return err
+	}
+	if err := host.CheckDisk(cache); err != nil {
+		return err
+	}
+	return root.Check(ctx)
+}
+
+// prepareNodes builds what real nodes run. Bare ones run only machines from container images.
+func (p *prepared) prepareNodes(ctx context.Context, progress io.Writer, bare bool) (err error) {
+	if err := CheckNodes(ctx); err != nil {
 		return err
 	}
 	if p.root, err = root.Ensure(ctx, progress); err != nil {
+		return err
+	}
+	if err := node.CheckKernel(ctx, p.root); err != nil { // before the programs are built, which takes longest
+		return err
+	}
+	ensure := binaries.EnsureNodes
+	if bare {
+		ensure = binaries.EnsureBareNodes
+	}
+	if p.binaries, err = ensure(ctx, progress); err != nil {
 		return err
 	}
 	kernel, err := root.EnsureKernel(ctx, progress)
@@ -51,7 +73,7 @@ func (p *prepared) prepareNodes(ctx context.Context, progress io.Writer) (err er
 // EnsureGuestImage returns the disk image of workers that join, and first builds it and what it is built from if they are missing.
 func EnsureGuestImage(ctx context.Context, progress io.Writer) (string, error) {
 	var p prepared
-	if err := p.prepareNodes(ctx, progress); err != nil {
+	if err := p.prepareNodes(ctx, progress, false); err != nil {
 		return "", err
 	}
 	return guest.Ensure(ctx, guest.Parts{Kubelet: p.binaries.Kubelet, Root: p.root, Images: p.images}, progress)
@@ -121,16 +143,20 @@ func (l *Lab) joinNodes(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	multus, err := l.Provider.InstallMultus(ctx)
-	if err != nil {
-		return err
+	var multus []byte
+	if l.Binaries.Multus != "" {
+		if multus, err = l.Provider.InstallMultus(ctx); err != nil {
+			return err
+		}
 	}
 	err = l.Nodes.Join(node.Credentials{CA: l.Provider.CA(), Kubeconfig: l.Provider.KubeletKubeconfig, Proxy: proxy, Multus: multus})
 	if err != nil {
 		return err
 	}
-	if err := l.Provider.StartDNS(ctx); err != nil {
-		return err
+	if l.Binaries.CoreDNS != "" {
+		if err := l.Provider.StartDNS(ctx); err != nil {
+			return err
+		}
 	}
 	if err := l.Provider.StartVirtHandler(ctx); err != nil {
 		return err

@@ -20,7 +20,7 @@ func (n *Nodes) writeBundle(one *node) error {
 	if err != nil {
 		return err
 	}
-	labels := fmt.Sprintf("%s=real,topology.kubernetes.io/region=%s,topology.kubernetes.io/zone=%s", Label, Region, Zone)
+	labels := fmt.Sprintf("topology.kubernetes.io/region=%s,topology.kubernetes.io/zone=%s", Region, Zone)
 	data, err := json.MarshalIndent(object{
 		"ociVersion": "1.3.0",
 		"hostname":   one.name,
@@ -41,7 +41,7 @@ func (n *Nodes) writeBundle(one *node) error {
 			"namespaces":        namespaces("pid", "network", "ipc", "uts", "mount", "cgroup"),
 			"netDevices":        object{one.device(): object{"name": "eth0"}},
 			"rootfsPropagation": "rshared", // for volumes with mountPropagation: Bidirectional
-			// Relative: below the group of the lab, which may not use the memory of other groups.
+			// Relative: below the own group of version 1, and beside it of version 2 (moveIntoGroup), so below the group of this program.
 			"cgroupsPath": n.options.Cgroup + one.name,
 			"resources":   object{"devices": []object{{"allow": true, "access": "rwm"}}},
 			"devices":     devices(),
@@ -70,7 +70,7 @@ func (n *Nodes) mounts(one *node) []object {
 	mount := func(target, kind, source string, options ...string) object {
 		return object{"destination": target, "type": kind, "source": source, "options": options}
 	}
-	return []object{
+	all := []object{
 		mount("/proc", "proc", "proc"),
 		mount("/dev", "tmpfs", "tmpfs", "mode=755"),
 		mount("/dev/pts", "devpts", "devpts", "newinstance", "ptmxmode=0666", "mode=0620"),
@@ -87,9 +87,13 @@ func (n *Nodes) mounts(one *node) []object {
 		mount("/opt/lab", "bind", one.lab(), "rbind", "ro"),
 		mount("/opt/lab/images", "bind", n.options.Images, "rbind", "ro"),
 		mount("/opt/lab/kubelet", "bind", n.options.Kubelet, "rbind", "ro"),
-		mount("/opt/lab/kube-proxy", "bind", n.options.Proxy, "rbind", "ro"),
-		mount("/usr/lib/cni/multus", "bind", n.options.Multus, "rbind", "ro"),
 	}
+	for target, program := range map[string]string{"/opt/lab/kube-proxy": n.options.Proxy, "/usr/lib/cni/multus": n.options.Multus} {
+		if program != "" {
+			all = append(all, mount(target, "bind", program, "rbind", "ro"))
+		}
+	}
+	return all
 }
 
 // devices returns the devices of a node, besides those of every container. They are not the machine's: changes of their owners and modes

@@ -4,6 +4,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -25,11 +26,16 @@ func ownCapabilities() ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the own capabilities: %w", err)
 	}
-	match := regexp.MustCompile(`(?m)^CapEff:\s*([0-9a-f]+)$`).FindSubmatch(status)
+	return parseCapabilities(string(status))
+}
+
+// parseCapabilities returns the effective capabilities in the status of a process.
+func parseCapabilities(status string) ([]string, error) {
+	match := regexp.MustCompile(`(?m)^CapEff:\s*([0-9a-f]+)$`).FindStringSubmatch(status)
 	if match == nil {
-		return nil, fmt.Errorf("read the own capabilities: /proc/self/status has no CapEff")
+		return nil, errors.New("read the own capabilities: /proc/self/status has no CapEff")
 	}
-	set, err := strconv.ParseUint(string(match[1]), 16, 64)
+	set, err := strconv.ParseUint(match[1], 16, 64)
 	if err != nil {
 		return nil, fmt.Errorf("read the own capabilities: %w", err)
 	}

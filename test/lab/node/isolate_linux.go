@@ -19,7 +19,7 @@ import (
 // again, and only returns there: the first process waits, passes signals on, and exits with the code of the second. Call it at
 // the beginning of main or TestMain, but after what needs the network of the machine.
 func Isolate() error {
-	if os.Getenv(isolated) != "" {
+	if os.Getenv(isolatedVariable) != "" {
 		return setUp()
 	}
 	code, err := runIsolated()
@@ -46,7 +46,7 @@ func runIsolated() (code int, err error) {
 	runtime.LockOSThread() // whose end would kill the child
 	defer runtime.UnlockOSThread()
 	command := exec.Command(self, os.Args[1:]...) //nolint:noctx // ends with this process; our own program
-	command.Env = append(os.Environ(), isolated+"=1")
+	command.Env = append(os.Environ(), isolatedVariable+"=1")
 	command.Stdin = os.Stdin
 	command.Stdout = os.Stdout
 	command.Stderr = os.Stderr
@@ -54,6 +54,9 @@ func runIsolated() (code int, err error) {
 	command.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS,
 		Pdeathsig:  syscall.SIGKILL,
+	}
+	if hasCgroup2() {
+		command.SysProcAttr.Cloneflags |= syscall.CLONE_NEWCGROUP
 	}
 	if err := command.Start(); err != nil {
 		return 0, fmt.Errorf("start the lab in namespaces of its own, which needs root: %w", err)
@@ -74,9 +77,45 @@ func runIsolated() (code int, err error) {
 
 // setUp completes the namespaces of this process.
 func setUp() error {
+	if err := leaveEnvironment(); err != nil {
+		return err
+	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make the mounts of the lab private: %w", err)
 	}
+	if hasCgroup2() {
+		if err := moveIntoGroup(); err != nil {
+			return fmt.Errorf("make room for the cgroups of nodes: %w", err)
+		}
+	}
+	if err := startLoopback(); err != nil {
+		return err
+	}
+	isolated = true
+	return nil
+}
+
+// leaveEnvironment returns an error unless runIsolated has started this process, whose own programs must not take themselves for isolated.
+func leaveEnvironment() error {
+	if err := os.Unsetenv(isolatedVariable); err != nil {
+		return fmt.Errorf("unset %s: %w", isolatedVariable, err)
+	}
+	own, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		return fmt.Errorf("find the own network namespace: %w", err)
+	}
+	parent, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", os.Getppid()))
+	if err != nil {
+		return fmt.Errorf("find the network namespace of the parent process: %w", err)
+	}
+	if own == parent {
+		return fmt.Errorf("%s is set, but this process is in the network namespace of its parent: unset it", isolatedVariable)
+	}
+	unix.CloseOnExec(entranceFile)
+	return nil
+}
+
+func startLoopback() error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("open socket: %w", err)

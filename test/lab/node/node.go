@@ -15,17 +15,17 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
-// Label tells real nodes apart.
-const Label = "sim.lab/node"
-
 // Region and Zone are those of all real nodes: machines can only migrate within a zone.
 const (
 	Region = "local"
 	Zone   = "zone-a"
 )
 
-// isolated is the environment variable of a program that Isolate has started.
-const isolated = "LAB_ISOLATED"
+// isolatedVariable is the environment variable of a program that Isolate has started.
+const isolatedVariable = "LAB_ISOLATED"
+
+// isolated is whether this process has namespaces of its own.
+var isolated bool
 
 //go:embed files
 var files embed.FS
@@ -39,8 +39,8 @@ type Options struct {
 	Images  string         // the folder of package images
 	Runc    string
 	Kubelet string
-	Proxy   string // kube-proxy
-	Multus  string
+	Proxy   string // kube-proxy; empty: none
+	Multus  string // empty: pods have only the pod network
 	// Cgroup is the beginning of the names of the nodes' cgroups.
 	Cgroup string
 	Count  int
@@ -73,7 +73,7 @@ func Names(count int) []string {
 
 // New makes the network of the nodes in the network namespace of this process, which must be one of its own (Isolate).
 func New(ctx context.Context, o Options) (*Nodes, error) {
-	if os.Getenv(isolated) == "" {
+	if !isolated {
 		return nil, errors.New("real nodes need namespaces of their own: call node.Isolate at the beginning of the program")
 	}
 	n := &Nodes{options: o}
@@ -218,12 +218,19 @@ func (n *Nodes) writeFiles(one *node) error {
 			return fmt.Errorf("create folder: %w", err)
 		}
 	}
-	contents := map[string][]byte{"kubelet": nil, "kube-proxy": nil} // the programs are mounted there
-	for name, target := range map[string]string{
+	contents := map[string][]byte{"kubelet": nil} // the program is mounted there
+	if n.options.Proxy != "" {
+		contents["kube-proxy"] = nil
+	}
+	targets := map[string]string{
 		"init.sh": "init.sh", "containerd.toml": "containerd.toml", "kubelet.yaml": "kubelet.yaml", "kube-proxy.yaml": "kube-proxy.yaml",
-		// Multus 4.2 loses the ranges of addresses in a file, but not in a folder.
-		"multus.conf": "cni/multus.conf", "cni.conflist": "networks/lab.conflist",
-	} {
+		"cni.conflist": "cni/lab.conflist",
+	}
+	if n.options.Multus != "" {
+		targets["multus.conf"] = "cni/multus.conf"
+		targets["cni.conflist"] = "networks/lab.conflist" // Multus 4.2 loses the ranges of addresses in a file, but not in a folder.
+	}
+	for name, target := range targets {
 		data, err := files.ReadFile("files/" + name)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)

@@ -5,6 +5,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -44,12 +45,11 @@ func (n *Nodes) KillProgram(name, program string) (killed int, err error) {
 	if _, err := n.named(name); err != nil {
 		return 0, err
 	}
-	programs, err := filepath.Glob("/proc/[0-9]*/comm")
+	processes, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return 0, fmt.Errorf("list processes: %w", err)
 	}
-	for _, file := range programs {
-		dir := filepath.Dir(file)
+	for _, dir := range processes {
 		if !isIn(dir, n.options.Cgroup+name) || !runs(dir, program) {
 			continue
 		}
@@ -57,7 +57,11 @@ func (n *Nodes) KillProgram(name, program string) (killed int, err error) {
 		if err != nil {
 			return killed, fmt.Errorf("read process ID: %w", err)
 		}
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		err = syscall.Kill(pid, syscall.SIGKILL)
+		if errors.Is(err, syscall.ESRCH) { // it has just ended
+			continue
+		}
+		if err != nil {
 			return killed, fmt.Errorf("kill %s (pid %d): %w", program, pid, err)
 		}
 		killed++
@@ -79,7 +83,7 @@ func isIn(process, cgroup string) bool {
 	return false
 }
 
-// runs reports whether a process runs a program. The kernel truncates the names of programs in comm.
+// runs reports whether a process, by its folder in /proc, runs a program.
 func runs(process, program string) bool {
 	arguments, err := os.ReadFile(filepath.Join(process, "cmdline"))
 	if err != nil { // it has just ended

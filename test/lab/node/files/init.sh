@@ -60,7 +60,7 @@ run() {
     touch /var/lib/containerd/imported
   fi
   until [ -e /opt/lab/kubeconfig ]; do sleep 0.2; done
-  while :; do
+  while [ -e /opt/lab/kube-proxy ]; do
     /opt/lab/kube-proxy --config=/opt/lab/kube-proxy.yaml --hostname-override="$NAME" >> /var/log/kube-proxy.log 2>&1 || :
     sleep 1
   done &

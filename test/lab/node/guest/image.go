@@ -30,6 +30,8 @@ var recipe embed.FS
 
 const (
 	imageFile = "disk.qcow2"
+	// versionsFile has the versions of the packages, where root.Versions looks for it.
+	versionsFile = "versions"
 	// maxAge bounds the age of an image, since its packages change without its recipe.
 	maxAge = 30 * 24 * time.Hour
 	// initramfs makes the initramfs small, which is unpacked on an emulated processor.
@@ -56,7 +58,7 @@ func Ensure(ctx context.Context, p Parts, progress io.Writer) (string, error) {
 		Name:     "the guests' image",
 		Set:      "guest",
 		Hash:     hex.EncodeToString(h.Sum(nil))[:12],
-		Outputs:  []string{imageFile},
+		Outputs:  []string{imageFile, versionsFile},
 		Estimate: 3 * time.Minute,
 		MaxAge:   maxAge,
 		Produce:  p.build,
@@ -74,6 +76,9 @@ func (p Parts) build(ctx context.Context, into string) error {
 		return fmt.Errorf("read the list of packages: %w", err)
 	}
 	if err := root.Unpack(ctx, string(packages), filepath.Join(into, "root"), "--essential-hook="+initramfs); err != nil {
+		return err
+	}
+	if err := root.WriteVersions(ctx, filepath.Join(into, "root"), filepath.Join(into, versionsFile)); err != nil {
 		return err
 	}
 	command := root.Command(ctx, "sh", filepath.Join(into, "build.sh"), into, p.Root, p.Kubelet, filepath.Join(p.Images, images.BusyboxArchive))

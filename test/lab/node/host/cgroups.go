@@ -8,19 +8,27 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // controllers are those without which kubelet does not start.
 var controllers = []string{"cpu", "memory", "pids"}
 
-// checkCgroups checks the file system of cgroups at root, for a process whose groups are in the file own.
-func checkCgroups(root, own string) error {
+// ProgramsGroup is the cgroup of version 2 into which the lab moves the processes of its own, so that this one can have the nodes' groups:
+// a group with processes has no controllers to give to those below it.
+const ProgramsGroup = "lab-programs"
+
+// delegate is the remedy of a group that the lab may not use.
+const delegate = "run the command in a group of its own with all controllers: systemd-run --scope --property=Delegate=yes COMMAND"
+
+// checkCgroups checks the file system of cgroups at root, for a process whose groups are in the file own. Of version 2, it must be the own
+// group that the lab may change (ProgramsGroup).
+func checkCgroups(root, own string, delegated func(group string) bool) error {
 	if _, err := os.Stat(filepath.Join(root, "memory", "cgroup.procs")); err == nil { // version 1
 		return checkWritable(filepath.Join(root, "memory"))
 	}
-	available, err := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
-	if err != nil {
+	if _, err := os.Stat(filepath.Join(root, "cgroup.controllers")); err != nil {
 		return errors.New("it has no cgroups: mount cgroup2 at /sys/fs/cgroup")
 	}
 	data, err := os.ReadFile(filepath.Clean(own))
@@ -28,13 +36,18 @@ func checkCgroups(root, own string) error {
 		return fmt.Errorf("read the own cgroup: %w", err)
 	}
 	group := filepath.Join(root, strings.TrimPrefix(strings.TrimSpace(string(data)), "0::"))
-	if data, err := os.ReadFile(filepath.Join(group, "cgroup.controllers")); err == nil {
-		available = data
+	available, err := os.ReadFile(filepath.Join(group, "cgroup.controllers"))
+	if err != nil {
+		return fmt.Errorf("the own cgroup is not below /sys/fs/cgroup: %w; start the container with a cgroup namespace of its own", err)
 	}
 	for _, controller := range controllers {
-		if !strings.Contains(" "+strings.TrimSpace(string(available))+" ", " "+controller+" ") {
-			return fmt.Errorf("the cgroup %s has no controller %s: delegate it, such as with systemd-run --scope --property=Delegate=yes", group, controller)
+		if !slices.Contains(strings.Fields(string(available)), controller) {
+			return fmt.Errorf("the cgroup %s has no controller %s: %s", group, controller, delegate)
 		}
+	}
+	// The group of a container is the root of its namespace. A lab may start another one.
+	if group != root && filepath.Base(group) != ProgramsGroup && !delegated(group) {
+		return fmt.Errorf("the cgroup %s belongs to systemd, which has not delegated it: %s", group, delegate)
 	}
 	return checkWritable(group)
 }

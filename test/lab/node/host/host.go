@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 )
@@ -17,8 +18,12 @@ import (
 // ErrMissing is the error of a machine that cannot run real nodes.
 var ErrMissing = errors.New("this machine cannot run real nodes")
 
-// programs are those of the machine by the Debian packages that contain them. All other programs are unpacked.
+// Keyring signs the packages that are unpacked; the one of Debian 12 knows the suite, too.
+const Keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+// programs are those of the machine by the packages of Debian and Ubuntu that contain them. All other programs are unpacked.
 var programs = []struct{ name, debian string }{
+	{name: Keyring, debian: "debian-archive-keyring"},
 	{name: "mmdebstrap", debian: "mmdebstrap"},
 	{name: "gcc", debian: "gcc libc6-dev"},
 	{name: "setcap", debian: "libcap2-bin"},
@@ -46,7 +51,7 @@ func Check() error {
 		user:     os.Geteuid(),
 		has:      installed,
 		isolate:  isolate,
-		cgroups:  func() error { return checkCgroups("/sys/fs/cgroup", "/proc/self/cgroup") },
+		cgroups:  func() error { return checkCgroups("/sys/fs/cgroup", "/proc/self/cgroup", isDelegated) },
 	}.check()
 }
 
@@ -65,7 +70,7 @@ func (m machine) check() error {
 		}
 	}
 	if len(names) > 0 {
-		return fmt.Errorf("%w: it lacks %s. On Debian, install them with: apt-get install --no-install-recommends %s",
+		return fmt.Errorf("%w: it lacks %s. On Debian or Ubuntu, install them with: apt-get install --no-install-recommends %s",
 			ErrMissing, strings.Join(names, ", "), strings.Join(packages, " "))
 	}
 	if err := m.isolate(); err != nil {
@@ -79,6 +84,10 @@ func (m machine) check() error {
 }
 
 func installed(program string) bool {
+	if filepath.IsAbs(program) {
+		_, err := os.Stat(program)
+		return err == nil
+	}
 	for _, folder := range []string{"", "/usr/sbin/", "/sbin/"} {
 		if _, err := exec.LookPath(folder + program); err == nil {
 			return true

@@ -26,6 +26,7 @@ func TestCheck_NamesTheRemedy(t *testing.T) {
 		"platform":      {reason: "QEMU's guests are for amd64", change: func(m *machine) { m.platform = "linux/arm64" }, want: "Linux on amd64"},
 		"user":          {reason: "namespaces need root", change: func(m *machine) { m.user = 1000 }, want: "sudo"},
 		"program":       {reason: "packages are named", change: func(m *machine) { m.has = func(p string) bool { return p != "gcc" } }, want: "apt-get install --no-install-recommends gcc"},
+		"keyring":       {reason: "Ubuntu does not have it", change: func(m *machine) { m.has = func(p string) bool { return p != Keyring } }, want: "apt-get install --no-install-recommends debian-archive-keyring"},
 		"no namespaces": {reason: "containers refuse them", change: func(m *machine) { m.isolate = func() error { return errors.New("unshare: not permitted") } }, want: "privileged container"},
 		"no cgroups":    {reason: "the cause is named", change: func(m *machine) { m.cgroups = func() error { return errors.New("delegate it") } }, want: "delegate it"},
 	} {
@@ -59,30 +60,39 @@ func TestWorkflowInstallsWhatIsRequired(t *testing.T) {
 
 func TestCheckCgroups(t *testing.T) {
 	t.Parallel()
+	const all, few = "cpu io memory pids\n", "memory pids\n"
 	for name, test := range map[string]struct {
-		reason string
-		files  map[string]string
-		want   string // in the error; empty: none
+		reason    string
+		own       string            // the process' group
+		available map[string]string // the controllers of groups; nil: version 1 or none
+		delegated bool
+		version1  bool
+		want      string // in the error; empty: none
 	}{
-		"version 1": {reason: "the groups are at fixed places", files: map[string]string{"memory/cgroup.procs": ""}},
-		"version 2": {reason: "all controllers are delegated", files: map[string]string{
-			"cgroup.controllers": "cpu io memory pids\n", "lab/cgroup.controllers": "cpu memory pids\n",
-		}},
-		"not delegated": {reason: "the own group has too few controllers", files: map[string]string{
-			"cgroup.controllers": "cpu io memory pids\n", "lab/cgroup.controllers": "memory pids\n",
-		}, want: "no controller cpu"},
-		"none": {reason: "nothing is mounted", want: "mount cgroup2"},
+		"version 1":    {reason: "the groups are at fixed places", version1: true},
+		"delegated":    {reason: "systemd leaves the group to the lab", own: "/run.scope", available: map[string]string{"": all, "run.scope": all}, delegated: true},
+		"container":    {reason: "its group is the root of its namespace, and is its own", own: "/", available: map[string]string{"": all}},
+		"lab in a lab": {reason: "the outer one has moved it", own: "/" + ProgramsGroup, available: map[string]string{"": all, ProgramsGroup: all}},
+		"session":      {reason: "a login's processes are not the lab's to move", own: "/session.scope", available: map[string]string{"": all, "session.scope": all}, want: "not delegated it: run the command in a group of its own"},
+		"too few":      {reason: "the parent has not enabled all controllers", own: "/run.scope", available: map[string]string{"": all, "run.scope": few}, delegated: true, want: "no controller cpu"},
+		"small root":   {reason: "the container's parent has not enabled all controllers", own: "/", available: map[string]string{"": few}, want: "no controller cpu"},
+		"other mount":  {reason: "/proc names a group that the container does not see", own: "/docker/1", available: map[string]string{"": all}, want: "cgroup namespace of its own"},
+		"none":         {reason: "nothing is mounted", own: "/", want: "mount cgroup2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
 			own := filepath.Join(t.TempDir(), "cgroup")
-			require.NoError(t, os.WriteFile(own, []byte("0::/lab\n"), 0o600))
-			for file, content := range test.files {
-				require.NoError(t, os.MkdirAll(filepath.Join(root, filepath.Dir(file)), 0o750))
-				require.NoError(t, os.WriteFile(filepath.Join(root, file), []byte(content), 0o600))
+			require.NoError(t, os.WriteFile(own, []byte("0::"+test.own+"\n"), 0o600))
+			for group, controllers := range test.available {
+				require.NoError(t, os.MkdirAll(filepath.Join(root, group), 0o750))
+				require.NoError(t, os.WriteFile(filepath.Join(root, group, "cgroup.controllers"), []byte(controllers), 0o600))
 			}
-			err := checkCgroups(root, own)
+			if test.version1 {
+				require.NoError(t, os.MkdirAll(filepath.Join(root, "memory"), 0o750))
+				require.NoError(t, os.WriteFile(filepath.Join(root, "memory", "cgroup.procs"), nil, 0o600))
+			}
+			err := checkCgroups(root, own, func(string) bool { return test.delegated })
 			if test.want == "" {
 				require.NoError(t, err, test.reason)
 				return
@@ -90,4 +100,19 @@ func TestCheckCgroups(t *testing.T) {
 			require.ErrorContains(t, err, test.want, test.reason)
 		})
 	}
+}
+
+func TestFreeDisk(t *testing.T) {
+	t.Parallel()
+	free, err := FreeDisk(filepath.Join(t.TempDir(), "not", "yet"))
+	require.NoError(t, err)
+	require.NotZero(t, free)
+}
+
+func TestCheckDisk(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, checkDisk("/cache", leastDisk))
+	err := checkDisk("/cache", leastDisk-1)
+	require.ErrorIs(t, err, ErrMissing)
+	require.ErrorContains(t, err, "8 GiB of disk in /cache, where 8191 MiB are free; make room")
 }

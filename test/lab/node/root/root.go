@@ -18,10 +18,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/host"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
@@ -32,11 +34,11 @@ const (
 	// suite has a libvirt and a QEMU that are one minor version older than those of KubeVirt 1.9. Those of
 	// Debian 12 refuse its domains.
 	suite = "trixie"
-	// keyring signs the packages; the one of Debian 12 knows the suite, too.
-	keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 	// maxAge bounds the age of the folder, since Debian changes the packages of a suite.
 	maxAge = 30 * 24 * time.Hour
 	folder = "root"
+	// versionsFile is beside the folder.
+	versionsFile = "versions"
 	// checkTimeout bounds the request of Check.
 	checkTimeout = 20 * time.Second
 )
@@ -48,16 +50,20 @@ func Ensure(ctx context.Context, progress io.Writer) (string, error) {
 }
 
 func artifact() binaries.Artifact {
-	sum := sha256.Sum256([]byte(suite + packageList + strings.Join(arguments("", "", packageList), " ")))
+	sum := sha256.Sum256([]byte(suite + packageList + versionsFile + strings.Join(arguments("", "", packageList), " ")))
 	return binaries.Artifact{
 		Name:     "Debian's packages for nodes",
 		Set:      "debian",
 		Hash:     hex.EncodeToString(sum[:])[:12],
-		Outputs:  []string{folder},
+		Outputs:  []string{folder, versionsFile},
 		Estimate: 80 * time.Second,
 		MaxAge:   maxAge,
 		Produce: func(ctx context.Context, into string) error {
-			return Unpack(ctx, packageList, filepath.Join(into, folder))
+			unpacked := filepath.Join(into, folder)
+			if err := Unpack(ctx, packageList, unpacked); err != nil {
+				return err
+			}
+			return WriteVersions(ctx, unpacked, filepath.Join(into, versionsFile))
 		},
 	}
 }
@@ -81,10 +87,10 @@ func Check(ctx context.Context) error {
 
 // reach returns an error unless a mirror has the suite.
 func reach(ctx context.Context, mirror string) error {
-	address := mirror + "/dists/" + suite + "/InRelease"
+	release := mirror + "/dists/" + suite + "/InRelease"
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodHead, address, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, release, http.NoBody)
 	if err != nil {
 		return fmt.Errorf("read the sources of packages: %w", err)
 	}
@@ -94,7 +100,7 @@ func reach(ctx context.Context, mirror string) error {
 	}
 	_ = response.Body.Close() // nothing was read
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("real nodes need packages of Debian: %s answers %s; name a mirror with %s in /etc/apt/sources.list", address, response.Status, suite)
+		return fmt.Errorf("real nodes need packages of Debian: %s answers %s; name a mirror with %s in /etc/apt/sources.list", release, response.Status, suite)
 	}
 	return nil
 }
@@ -116,6 +122,35 @@ func Unpack(ctx context.Context, packages, into string, options ...string) error
 	return nil
 }
 
+// WriteVersions writes the names and versions of all packages that were unpacked into a folder to a file, a line each.
+func WriteVersions(ctx context.Context, folder, file string) error {
+	output, err := Command(ctx, "chroot", folder, "dpkg-query", "--show").Output()
+	if err != nil {
+		return fmt.Errorf("list the packages in %s: %w", folder, err)
+	}
+	if err := os.WriteFile(file, output, 0o600); err != nil {
+		return fmt.Errorf("write the versions of packages: %w", err)
+	}
+	return nil
+}
+
+// Versions returns the versions of some packages of a folder of Ensure, or of another folder with a file of WriteVersions beside it.
+func Versions(folder string, packages ...string) ([]string, error) {
+	data, err := os.ReadFile(filepath.Join(filepath.Dir(folder), versionsFile))
+	if err != nil {
+		return nil, fmt.Errorf("read the versions of packages: %w", err)
+	}
+	var found []string
+	for line := range strings.Lines(string(data)) {
+		name, version, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		name, _, _ = strings.Cut(name, ":") // the architecture
+		if slices.Contains(packages, name) {
+			found = append(found, name+" "+version)
+		}
+	}
+	return found, nil
+}
+
 // Command returns a command in namespaces of its own, in which it may mount, and with which everything ends that it has started.
 func Command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	own := []string{"--mount", "--propagation=private", "--pid", "--fork", "--kill-child", "--mount-proc", program}
@@ -133,28 +168,35 @@ func arguments(into, mirror, packages string, options ...string) []string {
 		"--dpkgopt=path-exclude=/usr/share/doc/*",
 		"--dpkgopt=path-exclude=/usr/share/man/*",
 		"--dpkgopt=path-exclude=/usr/share/locale/*",
-	}, options...), suite, into, fmt.Sprintf("deb [signed-by=%s] %s %s main", keyring, mirror, suite))
+	}, options...), suite, into, fmt.Sprintf("deb [signed-by=%s] %s %s main", host.Keyring, mirror, suite))
 }
 
+// address matches an address that mmdebstrap can use: lists of mirrors (mirror+file:) are not for all suites, and
+// debian-security is another archive.
+const address = `(https?://\S*/debian/?)(?:\s|$)`
+
+// sourceFormats matches the mirror in the two formats of sources: the fields of deb822, and lines.
 var (
-	// uris matches the field of the format deb822, and line the URI in a line of the older format.
-	uris = regexp.MustCompile(`(?m)^URIs:\s*(\S+)`)
-	line = regexp.MustCompile(`(?m)^deb\s+(?:\[[^]]*\]\s+)?(\S+)`)
+	deb822 = regexp.MustCompile(`(?m)^URIs:(?:.*\s)?` + address)
+	line   = regexp.MustCompile(`(?m)^deb\s+(?:\[[^]]*\]\s+)?` + address)
 )
 
-// mirror returns the mirror of this machine's first source of packages, which is the nearest one, or Debian's if
-// this machine has no such file.
+// mirror returns the mirror of this machine's first source of Debian's packages, which is the nearest one, or Debian's if
+// this machine has no such source.
 func mirror(sources, list string) (string, error) {
-	for file, expression := range map[string]*regexp.Regexp{sources: uris, list: line} {
-		data, err := os.ReadFile(filepath.Clean(file))
+	for _, source := range []struct {
+		file   string
+		format *regexp.Regexp
+	}{{file: sources, format: deb822}, {file: list, format: line}} {
+		data, err := os.ReadFile(filepath.Clean(source.file))
 		if os.IsNotExist(err) {
 			continue
 		}
 		if err != nil {
 			return "", fmt.Errorf("read the sources of packages: %w", err)
 		}
-		if match := expression.FindSubmatch(data); match != nil && strings.Contains(string(match[1]), "debian") {
-			return string(match[1]), nil
+		if match := source.format.FindSubmatch(data); match != nil {
+			return strings.TrimSuffix(string(match[1]), "/"), nil
 		}
 	}
 	return "http://deb.debian.org/debian", nil

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestNodes_WriteBundle requires what keeps a node apart from the machine: namespaces of all kinds, a cgroup of the lab, and an interface of its own.
+func TestNodes_WriteBundle(t *testing.T) {
+	t.Parallel()
+	one := &node{name: "provider-a-1", index: 1, dir: t.TempDir(), log: "/log"}
+	n := &Nodes{options: Options{Dir: "/data", Cgroup: "lab-1-", Images: "/images", Kubelet: "/kubelet", Proxy: "/proxy", Multus: "/multus"}}
+	require.NoError(t, n.writeBundle(one))
+	data, err := os.ReadFile(filepath.Join(one.dir, "config.json"))
+	require.NoError(t, err)
+	var bundle struct {
+		Process struct{ Env []string }
+		Mounts  []struct{ Destination, Type, Source string }
+		Linux   struct {
+			Namespaces  []struct{ Type, Path string }
+			CgroupsPath string
+			NetDevices  map[string]struct{ Name string }
+		}
+	}
+	require.NoError(t, json.Unmarshal(data, &bundle))
+	kinds := map[string]string{}
+	for _, namespace := range bundle.Linux.Namespaces {
+		kinds[namespace.Type] = namespace.Path
+	}
+	require.Equal(t, map[string]string{"pid": "", "network": "", "ipc": "", "uts": "", "mount": "", "cgroup": ""}, kinds, "new ones")
+	require.Equal(t, "lab-1-provider-a-1", bundle.Linux.CgroupsPath, "relative to the lab's")
+	require.Equal(t, "eth0", bundle.Linux.NetDevices["node1"].Name)
+	require.Subset(t, bundle.Process.Env, []string{"NAME=provider-a-1", "ADDRESS=10.99.0.12"})
+	for _, mount := range bundle.Mounts {
+		if mount.Type == "bind" {
+			require.NotContains(t, []string{"/", "/dev", "/proc", "/sys", "/run"}, mount.Source, "none is the machine's")
+		}
+	}
+}

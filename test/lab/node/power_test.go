@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestIsIn(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reason string
+		groups string
+		want   bool
+	}{
+		"version 1": {reason: "one of the hierarchies suffices", groups: "5:memory:/system/lab-1-a/pod\n4:cpu:/\n", want: true},
+		"version 2": {reason: "the group itself", groups: "0::/lab-1-a\n", want: true},
+		"sibling":   {reason: "the name of another node begins likewise", groups: "0::/lab-1-ab/pod\n"},
+		"ended":     {reason: "it has no file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			process := t.TempDir()
+			if test.groups != "" {
+				require.NoError(t, os.WriteFile(filepath.Join(process, "cgroup"), []byte(test.groups), 0o600))
+			}
+			require.Equal(t, test.want, isIn(process, "lab-1-a"), test.reason)
+		})
+	}
+}
+
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	process := t.TempDir()
+	require.False(t, runs(process, "kubelet"), "it has ended")
+	require.NoError(t, os.WriteFile(filepath.Join(process, "cmdline"), []byte("/opt/lab/kubelet\x00--config=virt-handler"), 0o600))
+	require.True(t, runs(process, "kubelet"))
+	require.False(t, runs(process, "virt-handler"), "it is an argument")
+}
+
+func TestParseCapabilities(t *testing.T) {
+	t.Parallel()
+	own, err := parseCapabilities("Name:\tx\nCapEff:\t0000000000200001\nCapBnd:\t0\n")
+	require.NoError(t, err)
+	require.Equal(t, []string{"CAP_CHOWN", "CAP_SYS_ADMIN"}, own)
+	_, err = parseCapabilities("Name:\tx\n")
+	require.ErrorContains(t, err, "has no CapEff")
+}
