@@ -46,7 +46,7 @@ type ensurer struct{}
 // EnsureCloudProviderSecret implements cloudprovider.Ensurer. It does not change an invalid kubeconfig:
 // the Infrastructure controller reports it to the user. It refuses an invalid config of a
 // WorkloadIdentity: the previous one remains in effect.
-func (*ensurer) EnsureCloudProviderSecret(ctx context.Context, gctx gcontext.GardenContext, secret, _ *corev1.Secret) error {
+func (*ensurer) EnsureCloudProviderSecret(ctx context.Context, gctx gcontext.GardenContext, secret, oldSecret *corev1.Secret) error {
 	cluster, err := clusterOf(ctx, gctx)
 	if err != nil {
 		return fmt.Errorf("get Cluster: %w", err)
@@ -61,7 +61,7 @@ func (*ensurer) EnsureCloudProviderSecret(ctx context.Context, gctx gcontext.Gar
 	}
 
 	if kubevirt.IsWorkloadIdentity(secret) {
-		return writeKubeconfig(secret, namespace)
+		return writeKubeconfig(secret, oldSecret, namespace)
 	}
 
 	if namespace == "" {
