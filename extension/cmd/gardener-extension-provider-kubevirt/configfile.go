@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	controllercmd "github.com/gardener/gardener/extensions/pkg/controller/cmd"
 	"github.com/spf13/pflag"
@@ -42,9 +43,12 @@ type controllerConfiguration struct {
 		HealthCheck               concurrency `json:"healthcheck"`
 		IgnoreOperationAnnotation *bool       `json:"ignoreOperationAnnotation,omitempty"`
 	} `json:"controllers"`
-	AllowInternalProviderServers *bool   `json:"allowInternalProviderServers,omitempty"`
-	LogLevel                     *string `json:"logLevel,omitempty"`
-	LogFormat                    *string `json:"logFormat,omitempty"`
+	AllowInternalProviderServers *bool `json:"allowInternalProviderServers,omitempty"`
+	WorkloadIdentity             struct {
+		AllowedServers []string `json:"allowedServers,omitempty"`
+	} `json:"workloadIdentity"`
+	LogLevel  *string `json:"logLevel,omitempty"`
+	LogFormat *string `json:"logFormat,omitempty"`
 }
 
 // concurrency is the number of concurrent reconciliations of a controller.
@@ -91,6 +95,7 @@ func (c *controllerConfiguration) apply(flags *pflag.FlagSet) error {
 		{"healthcheck-" + controllercmd.MaxConcurrentReconcilesFlag, text(c.Controllers.HealthCheck.ConcurrentSyncs, strconv.Itoa)},
 		{controllercmd.IgnoreOperationAnnotationFlag, text(c.Controllers.IgnoreOperationAnnotation, strconv.FormatBool)},
 		{kubevirt.FlagAllowInternalServers, text(c.AllowInternalProviderServers, strconv.FormatBool)},
+		{kubevirt.FlagAllowedIdentityServers, strings.Join(c.WorkloadIdentity.AllowedServers, ",")},
 		{controllercmd.LogLevelFlag, text(c.LogLevel, func(s string) string { return s })},
 		{controllercmd.LogFormatFlag, text(c.LogFormat, func(s string) string { return s })},
 	} {

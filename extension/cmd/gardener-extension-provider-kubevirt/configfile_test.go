@@ -22,6 +22,7 @@ controllers:
   healthcheck: {concurrentSyncs: 4}
   ignoreOperationAnnotation: true
 allowInternalProviderServers: true
+workloadIdentity: {allowedServers: ["https://a.example.com", "https://b.example.com:6443"]}
 logLevel: debug
 logFormat: text
 `
@@ -54,6 +55,7 @@ func TestConfigure(t *testing.T) {
 	require.Equal(t, 4, o.healthCheck.MaxConcurrentReconciles)
 	require.True(t, o.reconciler.IgnoreOperationAnnotation)
 	require.True(t, o.servers.AllowInternal)
+	require.Equal(t, []string{"https://a.example.com", "https://b.example.com:6443"}, o.identities.AllowedServers)
 	require.Equal(t, "error", o.manager.LogLevel, "the flag takes precedence")
 	require.Equal(t, "text", o.manager.LogFormat)
 

@@ -26,7 +26,7 @@ import (
 // the token after it has written the Secret, which calls the webhook again: the kubeconfig always has the
 // current token. namespace replaces that of the config, unless it is empty. Until the token is one for the
 // config, there is none.
-func writeKubeconfig(secret, oldSecret *corev1.Secret, namespace string) error {
+func (e *ensurer) writeKubeconfig(secret, oldSecret *corev1.Secret, namespace string) error {
 	token := secret.Data[securityv1alpha1constants.DataKeyToken]
 	if len(token) == 0 || isOfAnotherIdentity(secret) {
 		dropToken(secret)
@@ -34,12 +34,12 @@ func writeKubeconfig(secret, oldSecret *corev1.Secret, namespace string) error {
 		return nil
 	}
 
-	config, err := configOf(secret)
+	config, err := e.configOf(secret)
 	if err != nil {
 		return fmt.Errorf("config of the WorkloadIdentity: %w", err)
 	}
 
-	if isOfAnotherServer(secret, oldSecret, config) {
+	if e.isOfAnotherServer(secret, oldSecret, config) {
 		dropToken(secret)
 
 		return nil
@@ -71,14 +71,14 @@ func isOfAnotherIdentity(secret *corev1.Secret) bool {
 
 // isOfAnotherServer reports whether the token has been used for another server: the WorkloadIdentity may have
 // been deleted and created again by somebody else.
-func isOfAnotherServer(secret, oldSecret *corev1.Secret, config *api.WorkloadIdentityConfig) bool {
+func (e *ensurer) isOfAnotherServer(secret, oldSecret *corev1.Secret, config *api.WorkloadIdentityConfig) bool {
 	const key = securityv1alpha1constants.DataKeyToken
 
 	if oldSecret == nil || !bytes.Equal(secret.Data[key], oldSecret.Data[key]) {
 		return false
 	}
 
-	oldConfig, err := configOf(oldSecret)
+	oldConfig, err := e.configOf(oldSecret)
 
 	return err != nil || config.Server != oldConfig.Server || config.TLSServerName != oldConfig.TLSServerName ||
 		config.CertificateAuthority != oldConfig.CertificateAuthority
@@ -91,8 +91,9 @@ func dropToken(secret *corev1.Secret) {
 	delete(secret.Annotations, securityv1alpha1constants.AnnotationWorkloadIdentityTokenRenewTimestamp)
 }
 
-// configOf returns the config of a WorkloadIdentity. The extension refuses internal servers when it connects.
-func configOf(secret *corev1.Secret) (*api.WorkloadIdentityConfig, error) {
+// configOf returns the config of a WorkloadIdentity. Its server is one that the operator allows now, whatever
+// admission allowed before. The extension refuses internal servers when it connects.
+func (e *ensurer) configOf(secret *corev1.Secret) (*api.WorkloadIdentityConfig, error) {
 	const allowInternalServers = true
 
 	config := &api.WorkloadIdentityConfig{}
@@ -101,7 +102,7 @@ func configOf(secret *corev1.Secret) (*api.WorkloadIdentityConfig, error) {
 
 	errs := api.Decode(&runtime.RawExtension{Raw: raw}, path, config)
 	if len(errs) == 0 {
-		errs = validation.ValidateWorkloadIdentityConfig(config, allowInternalServers, path)
+		errs = validation.ValidateWorkloadIdentityConfig(config, allowInternalServers, e.identities.Allows, path)
 	}
 
 	return config, errs.ToAggregate()

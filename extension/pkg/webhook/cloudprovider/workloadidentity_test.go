@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 )
 
@@ -38,7 +39,9 @@ func update(t *testing.T, secret, oldSecret *corev1.Secret, infrastructureConfig
 	shoot.Spec.Provider.InfrastructureConfig = &runtime.RawExtension{Raw: []byte(
 		`{"apiVersion": "kubevirt.provider.extensions.gardener.cloud/v1alpha1", "kind": "InfrastructureConfig"` + infrastructureConfig + `}`)}
 
-	return (&ensurer{}).EnsureCloudProviderSecret(t.Context(), gcontext.NewInternalGardenContext(&extensionscontroller.Cluster{Shoot: shoot}), secret, oldSecret)
+	options := &kubevirt.IdentityOptions{AllowedServers: []string{"https://provider.example.com:6443", "https://other.example.com"}}
+
+	return (&ensurer{identities: options}).EnsureCloudProviderSecret(t.Context(), gcontext.NewInternalGardenContext(&extensionscontroller.Cluster{Shoot: shoot}), secret, oldSecret)
 }
 
 // secretOf returns a Secret of a WorkloadIdentity as gardenlet writes it.
@@ -120,6 +123,7 @@ func TestEnsureCloudProviderSecret_InvalidWorkloadIdentity(t *testing.T) {
 	for fields, want := range map[string]string{
 		`"server": "https://provider.example.com"`:                                           "spec.targetSystem.providerConfig.namespace: Required",
 		`"server": "https://provider.example.com", "namespace": "machines", "user": "admin"`: "spec.targetSystem.providerConfig.user",
+		`"server": "https://attacker.example.net", "namespace": "machines"`:                  "spec.targetSystem.providerConfig.server: Forbidden",
 	} {
 		secret := secretOf(fields)
 		secret.Data["token"] = tokenOf("garden-dev", "a", "1")
