@@ -21,9 +21,9 @@ import (
 // (kubevirt.io/kubevirt/pkg/virt-controller/services/serialconsolelog.go).
 const consoleContainer = "guest-console-log"
 
-// readGuest reads what virt-handler and the guest itself report about a guest, with at most four requests.
+// readGuest reads what virt-handler and the guest itself report about a guest, with at most six requests.
 // virt-handler's events are read by name: they may be about earlier instances of a guest that crashes.
-func (r *reader) readGuest(ctx context.Context, seen *diagnose.Evidence) {
+func (r *reader) readGuest(ctx context.Context, seen *diagnose.Evidence, showLines bool) {
 	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
 	defer cancel()
 
@@ -48,14 +48,19 @@ func (r *reader) readGuest(ctx context.Context, seen *diagnose.Evidence) {
 		return
 	}
 
-	log, err := r.clients.Log(ctx, pod.Name, consoleContainer)
+	log, end, err := r.clients.Log(ctx, pod.Name, consoleContainer)
 	if err != nil {
 		r.addUnread(spi.During("read the guest's console", providerapi.Explain(err)))
 
 		return
 	}
 
-	seen.Console = &diagnose.Console{Pod: spi.ObjectName{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}, Log: log}
+	seen.Console = &diagnose.Console{
+		Pod:       spi.ObjectName{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name},
+		Log:       log,
+		End:       end,
+		ShowLines: showLines,
+	}
 }
 
 // consolePod returns the launcher pod on the instance's node that logs the console, or nil.
