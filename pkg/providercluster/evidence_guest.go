@@ -43,7 +43,7 @@ func (r *reader) readGuest(ctx context.Context, seen *diagnose.Evidence, showLin
 
 		return
 	case pod == nil:
-		r.addUnread(spi.Errorf(spi.ErrPrecondition, "the guest's console: no launcher pod logs it; new machines log it unless their class sets logSerialConsole to false"))
+		r.addUnread(spi.Errorf(spi.ErrPrecondition, "the guest's console: no launcher pod logs it; KubeVirt logs those of new machines unless disableSerialConsoleLog of its configuration, logSerialConsole of the MachineClass or --log-serial-console says otherwise"))
 
 		return
 	}

@@ -39,8 +39,6 @@ func TestDiagnose_Console(t *testing.T) {
 	})
 	w.awaitRunning(t)
 
-	require.Equal(t, new(true), w.instance(t).Spec.Domain.Devices.LogSerialConsole)
-
 	kubeconfig := w.diagnosisKubeconfig(t)
 
 	var found harness.Diagnosis
