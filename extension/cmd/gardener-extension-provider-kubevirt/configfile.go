@@ -5,8 +5,10 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -80,7 +82,34 @@ func readConfiguration(file string) (*controllerConfiguration, error) {
 		errs = append(errs, field.NotSupported(field.NewPath("kind"), config.Kind, []string{configKind}))
 	}
 
-	return config, errs.ToAggregate()
+	return config, append(errs, config.validate()...).ToAggregate()
+}
+
+// validate returns the errors of numbers with which client-go and controller-runtime would use others, or none.
+func (c *controllerConfiguration) validate() field.ErrorList {
+	const message = "must be greater than 0"
+
+	var errs field.ErrorList
+
+	if qps := c.ClientConnection.QPS; qps != nil && *qps <= 0 {
+		errs = append(errs, field.Invalid(field.NewPath("clientConnection", "qps"), *qps, message))
+	}
+
+	numbers := map[string]*int{
+		"clientConnection.burst":                     c.ClientConnection.Burst,
+		"controllers.infrastructure.concurrentSyncs": c.Controllers.Infrastructure.ConcurrentSyncs,
+		"controllers.controlplane.concurrentSyncs":   c.Controllers.ControlPlane.ConcurrentSyncs,
+		"controllers.worker.concurrentSyncs":         c.Controllers.Worker.ConcurrentSyncs,
+		"controllers.healthcheck.concurrentSyncs":    c.Controllers.HealthCheck.ConcurrentSyncs,
+	}
+
+	for _, path := range slices.Sorted(maps.Keys(numbers)) {
+		if n := numbers[path]; n != nil && *n <= 0 {
+			errs = append(errs, field.Invalid(field.NewPath(path), *n, message))
+		}
+	}
+
+	return errs
 }
 
 // apply sets the flags that are not on the command line.
