@@ -75,7 +75,6 @@ var objects = map[string][]string{
 		"ClusterFilter cloud-controller-manager--kubevirt-cloud-controller-manager",
 		"ClusterFilter csi-driver-controller--kubevirt-csi",
 		"ClusterFilter csi-snapshot-controller--kubevirt-csi",
-		"ClusterFilter machine-controller-manager--machine-controller-manager-provider-kubevirt",
 		"ClusterRole extensions.gardener.cloud:provider-kubevirt:gardener-extension-provider-kubevirt",
 		"ClusterRoleBinding extensions.gardener.cloud:provider-kubevirt:gardener-extension-provider-kubevirt",
 		"ConfigMap gardener-extension-provider-kubevirt-dashboard",
