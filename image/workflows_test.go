@@ -31,7 +31,7 @@ func TestWorkflows_PinActions(t *testing.T) {
 				continue
 			}
 
-			require.Regexp(t, `^(actions|docker)/[a-z-]+(/[a-z-]+)?@v\d+\.\d+\.\d+$`, uses[1], workflow)
+			require.Regexp(t, `^(actions|docker|sigstore)/[a-z-]+(/[a-z-]+)?@(v\d+\.\d+\.\d+|[0-9a-f]{40})$`, uses[1], workflow)
 		}
 	}
 }
@@ -44,8 +44,37 @@ func TestWorkflows_ReleasePushesCheckedImage(t *testing.T) {
 	release := read(t, "../.github/workflows/release.yaml")
 	require.Contains(t, release, "run: make image\n")
 	require.Contains(t, release, "cp bin/image*.spdx.json bin/release/\n")
-	require.Contains(t, release, "make --silent push-image IMAGE=")
+	require.Contains(t, release, "pushed=$(make --silent push-image IMAGE=", "a failed push must fail the step")
 	require.Contains(t, release, `push-image LAYOUT="bin/image-${program%%:*}" IMAGE="$IMAGE/${program#*:}:$GITHUB_REF_NAME"`)
 	require.Contains(t, release, " extension:gardener-extension-provider-kubevirt admission:gardener-extension-admission-kubevirt;")
 	require.NotRegexp(t, `docker (build|buildx)|docker/build`, release)
+}
+
+// TestWorkflows_ReleaseSignsInOwnJob requires that the job that can sign runs no code of the repository, and that no other
+// job can sign or create the release.
+func TestWorkflows_ReleaseSignsInOwnJob(t *testing.T) {
+	t.Parallel()
+
+	_, text, found := strings.Cut(read(t, "../.github/workflows/release.yaml"), "\njobs:\n")
+	require.True(t, found)
+
+	heads := regexp.MustCompile(`(?m)^  ([a-z]+):$`).FindAllStringSubmatchIndex(text, -1)
+	require.Len(t, heads, 6)
+
+	for i, head := range heads {
+		end := len(text)
+		if i+1 < len(heads) {
+			end = heads[i+1][0]
+		}
+
+		name := text[head[2]:head[3]]
+		job := text[head[1]:end]
+
+		require.Equal(t, name == "sign", strings.Contains(job, "id-token: write") && strings.Contains(job, "attestations: write"), name)
+		require.Equal(t, name == "release", strings.Contains(job, "contents: write"), name)
+
+		if name == "sign" || name == "release" {
+			require.NotRegexp(t, `actions/checkout|\bmake\b|\bgo (run|build)\b`, job, name)
+		}
+	}
 }

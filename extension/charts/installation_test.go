@@ -75,7 +75,6 @@ var objects = map[string][]string{
 		"ClusterFilter cloud-controller-manager--kubevirt-cloud-controller-manager",
 		"ClusterFilter csi-driver-controller--kubevirt-csi",
 		"ClusterFilter csi-snapshot-controller--kubevirt-csi",
-		"ClusterFilter machine-controller-manager--machine-controller-manager-provider-kubevirt",
 		"ClusterRole extensions.gardener.cloud:provider-kubevirt:gardener-extension-provider-kubevirt",
 		"ClusterRoleBinding extensions.gardener.cloud:provider-kubevirt:gardener-extension-provider-kubevirt",
 		"ConfigMap gardener-extension-provider-kubevirt-dashboard",
@@ -122,6 +121,9 @@ func TestInstallation_Objects(t *testing.T) {
 	}
 }
 
+// allowedServers is the argument for a value of testdata.
+const allowedServers = "--workload-identity-allowed-servers=https://a.example.com,https://*.b.example.com:6443"
+
 // TestInstallation_OtherValues requires the values of testdata to change the objects.
 func TestInstallation_OtherValues(t *testing.T) {
 	t.Parallel()
@@ -139,12 +141,14 @@ func TestInstallation_OtherValues(t *testing.T) {
 	require.Contains(t, container.Env, corev1.EnvVar{Name: imagevector.OwnImageEnv, Value: container.Image}, "for the loopback proxy")
 	require.Contains(t, container.Args, "--disable-controllers=healthcheck,heartbeat")
 	require.Contains(t, container.Args, "--self-hosted-shoot-cluster=true")
+	require.Contains(t, container.Args, allowedServers)
 	require.NotContains(t, deployment.Spec.Template.Annotations, "prometheus.io/scrape")
 	require.Contains(t, deployment.Spec.Template.Annotations, "checksum/configmap-imagevector-overwrite")
 
 	admission := deploymentIn(t, render(t, charts.AdmissionRuntimePath, "admission-runtime")).Spec.Template.Spec
 	require.Empty(t, admission.PriorityClassName)
 	require.Contains(t, admission.Containers[0].Args, "--allow-internal-provider-servers=true")
+	require.Contains(t, admission.Containers[0].Args, allowedServers)
 
 	binding, ok := render(t, charts.AdmissionApplicationPath, "admission-application")["ClusterRoleBinding "+clusterName].(*rbacv1.ClusterRoleBinding)
 	require.True(t, ok)

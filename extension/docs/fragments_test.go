@@ -27,6 +27,7 @@ import (
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/cloudprovider"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/workerpool"
 )
 
@@ -161,7 +162,7 @@ func configErrors(kind string, raw *runtime.RawExtension) field.ErrorList {
 	case "WorkloadIdentityConfig":
 		config := &api.WorkloadIdentityConfig{}
 
-		return append(api.Decode(raw, path, config), validation.ValidateWorkloadIdentityConfig(config, false, path)...)
+		return append(api.Decode(raw, path, config), validation.ValidateWorkloadIdentityConfig(config, false, (&kubevirt.IdentityOptions{}).Allows, path)...)
 	default:
 		return field.ErrorList{field.NotSupported(path.Child("kind"), kind, []string{"InfrastructureConfig", "ControlPlaneConfig", "WorkerConfig", "CloudProfileConfig"})}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/internal/driveroptions"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/docs"
@@ -18,4 +19,23 @@ func TestAddFlags_FlagsInDocs(t *testing.T) {
 	flags := pflag.NewFlagSet("driver", pflag.ContinueOnError)
 	driveroptions.New().AddFlags(flags)
 	docs.RequireFlags(t, "The driver", flags)
+}
+
+// TestAddFlags_LogSerialConsole has three states: without the flag, the provider cluster decides.
+func TestAddFlags_LogSerialConsole(t *testing.T) {
+	t.Parallel()
+
+	for arg, want := range map[string]*bool{
+		"--unschedulable-grace=1s":   nil,
+		"--log-serial-console":       new(true),
+		"--log-serial-console=true":  new(true),
+		"--log-serial-console=false": new(false),
+	} {
+		o := driveroptions.New()
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		o.AddFlags(flags)
+		require.NoError(t, flags.Parse([]string{arg}))
+		require.Equal(t, want, o.Plugin.Allowed.LogConsole, arg)
+		require.ErrorContains(t, flags.Parse([]string{"--log-serial-console=maybe"}), "true or false")
+	}
 }

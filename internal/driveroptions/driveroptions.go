@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,7 +46,7 @@ type Options struct {
 // New returns the defaults.
 func New() *Options {
 	return &Options{
-		Plugin: kubevirt.Options{Allowed: validation.Options{Template: validation.TemplateSafe, LogConsole: true}},
+		Plugin: kubevirt.Options{Allowed: validation.Options{Template: validation.TemplateSafe}},
 		Machines: providercluster.Options{
 			UnschedulableGrace: 30 * time.Second,
 			OrphanGracePeriod:  10 * time.Minute,
@@ -73,12 +74,24 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar((*string)(&o.Plugin.Allowed.Template), "virtual-machine-template", string(o.Plugin.Allowed.Template),
 		"Allowed content of virtualMachineTemplate in a ProviderSpec: none, safe (no host disks, service accounts or hook sidecars) or all; set it "+
 			"depending on the trust in the owners of MachineClasses.")
-	fs.BoolVar(&o.Plugin.Allowed.LogConsole, "log-serial-console", o.Plugin.Allowed.LogConsole,
-		"Have KubeVirt log the serial consoles of new machines (logSerialConsole), so that mcm-kubevirt diagnose can read why a guest does not "+
-			"join; set it to false to leave it to the provider cluster's default. Existing machines do not change.")
+	fs.BoolFunc("log-serial-console",
+		"Whether KubeVirt logs the serial consoles of new machines (logSerialConsole), in which mcm-kubevirt diagnose finds why a guest does not "+
+			"join. Unless it is set, the provider cluster decides; KubeVirt's default is to log them. Existing machines do not change.",
+		o.setLogConsole)
 	fs.BoolVar(&o.AllowInternalServers, "allow-internal-provider-servers", o.AllowInternalServers,
 		"Allow kubeconfigs whose server is a loopback or link-local address, or a service of the driver's own cluster; set it to false if the "+
 			"authors of kubeconfigs must not reach servers in the network of the driver, such as shoot owners in a seed.")
+}
+
+func (o *Options) setLogConsole(value string) error {
+	enabled, err := strconv.ParseBool(value)
+	if err != nil {
+		return errors.New("must be true or false")
+	}
+
+	o.Plugin.Allowed.LogConsole = &enabled
+
+	return nil
 }
 
 // Validate returns an error that lists all flags with an invalid value.

@@ -4,6 +4,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,8 +18,11 @@ import (
 type Console struct {
 	// Pod is the launcher pod with the log.
 	Pod spi.ObjectName
-	// Log has a line for each line on the console, which begins with its time, as kubelet writes it.
-	Log string
+	// Log has a line for each line on the console, which begins with its time, as kubelet writes it. Of a long log,
+	// Log is the beginning, and End the end.
+	Log, End string
+	// ShowLines shows whole lines, which may contain secrets, instead of excerpts.
+	ShowLines bool
 }
 
 // kindConsole is the kind of signs on the console, and statusPrinted their status.
@@ -37,35 +41,49 @@ type line struct {
 
 // Silent reports whether the guest has printed nothing.
 func (c *Console) Silent() bool {
-	return c != nil && len(c.lines()) == 0
+	return c != nil && len(c.boots()) == 0
 }
 
 // ofConsole returns the signs of the guest's last boot that has any, and its last line. A sign began with the
 // first of the boots in a row that have it: the guest may boot again and again.
-func (e *Evidence) ofConsole() []sign {
-	lines := e.Console.lines()
-	if len(lines) == 0 {
+func (e *Evidence) ofConsole(now time.Time) []sign {
+	all := e.Console.boots()
+	if len(all) == 0 {
 		return nil
 	}
 
 	var signs []sign
 
-	for _, boot := range slices.Backward(boots(lines)) {
-		earlier := e.Console.ofBoot(boot)
+	for _, b := range slices.Backward(all) {
+		earlier := e.Console.ofBoot(&b, now)
 
-		switch {
-		case len(signs) == 0:
+		if len(signs) > 0 && !begunEarlier(signs, earlier) {
+			break
+		}
+
+		if len(signs) == 0 {
 			signs = earlier
-		case !begunEarlier(signs, earlier):
-			return append(signs, e.Console.lastLine(lines))
 		}
 	}
 
-	return append(signs, e.Console.lastLine(lines))
+	return append(signs, e.Console.lastLine(all))
 }
 
-func (c *Console) lastLine(lines []line) sign {
-	return c.sign(&lines[len(lines)-1], "", "the last line is: ")
+// lastLine returns the sign of life of a guest.
+func (c *Console) lastLine(all []boot) sign {
+	lines := 0
+	for _, b := range all {
+		lines += len(b.lines)
+	}
+
+	last := all[len(all)-1].lines
+	s := c.sign(&last[len(last)-1], "", fmt.Sprintf("the guest printed the last of the %d lines that were read", lines))
+
+	if c.ShowLines {
+		s.message = "the last line is: " + last[len(last)-1].text
+	}
+
+	return s
 }
 
 // begunEarlier sets the times of the signs that an earlier boot has, too, and reports whether there are any.
@@ -83,39 +101,85 @@ func begunEarlier(signs, earlier []sign) (found bool) {
 }
 
 // ofBoot returns the signs of one boot of the guest, each with the time of its first line, and the text of
-// its last one.
-func (c *Console) ofBoot(boot []line) []sign {
-	var signs []sign
+// its last one. It omits transient failures that are over.
+func (c *Console) ofBoot(b *boot, now time.Time) []sign {
+	var (
+		signs []sign
+		found []seen
+	)
 
 	for i := range consoleSigns {
-		row := &consoleSigns[i]
-		if row.over != nil && slices.ContainsFunc(boot, func(l line) bool { return row.over.MatchString(l.words) }) {
+		if f := b.find(&consoleSigns[i]); f != nil {
+			found = append(found, *f)
+		}
+	}
+
+	for _, f := range found {
+		if f.row.transient && isOver(&f, found, now) {
 			continue
 		}
 
-		var found []line
+		last := *f.last
+		last.at = f.first.at
+		shown := last.text
 
-		for _, l := range boot {
-			if row.line.MatchString(l.words) {
-				found = append(found, l)
-			}
+		if !c.ShowLines {
+			shown = excerpt(&last, f.row.line)
 		}
 
-		if len(found) > 0 {
-			last := found[len(found)-1]
-			last.at = found[0].at
-			signs = append(signs, c.sign(&last, row.reason, row.meaning+"; its console shows: "))
-		}
+		signs = append(signs, c.sign(&last, f.row.reason, f.row.meaning+"; its console shows: "+shown))
 	}
 
 	return signs
 }
 
-func (c *Console) sign(l *line, reason, introduction string) sign {
+// seen is a sign with its first and its last line in a boot.
+type seen struct {
+	row         *consoleSign
+	first, last *line
+}
+
+// find returns a sign of the boot, or nil.
+func (b *boot) find(row *consoleSign) *seen {
+	isOver := func(l line) bool { return row.over.MatchString(l.words) }
+	if row.over != nil && (slices.ContainsFunc(b.lines, isOver) || slices.ContainsFunc(b.rest, isOver)) {
+		return nil
+	}
+
+	var found *seen
+
+	for i := range b.lines {
+		l := &b.lines[i]
+
+		switch {
+		case !row.line.MatchString(l.words):
+		case found == nil:
+			found = &seen{row: row, first: l, last: l}
+		default:
+			found.last = l
+		}
+	}
+
+	return found
+}
+
+// isOver reports whether a transient failure has not been repeated, and no other one has followed it at once: guests
+// that join have such lines, too, until their network and their clock are ready.
+func isOver(f *seen, found []seen, now time.Time) bool {
+	const repeated, followed = 2 * time.Minute, 5 * time.Second
+
+	return now.Sub(f.last.at) > repeated && !slices.ContainsFunc(found, func(other seen) bool {
+		after := other.last.at.Sub(f.last.at)
+
+		return !other.row.transient && after >= 0 && after <= followed
+	})
+}
+
+func (c *Console) sign(l *line, reason, message string) sign {
 	return sign{
 		from:    guestConsole,
 		reason:  reason,
-		message: introduction + withoutSecrets(l.text),
+		message: message,
 		since:   l.at,
 		object:  c.Pod,
 		kind:    kindConsole,
@@ -130,18 +194,14 @@ var (
 	booted = regexp.MustCompile(`^seabios \(version|\blinux version \d`)
 )
 
-// lines returns the console's lines that are not empty, without anything but printable characters.
-func (c *Console) lines() []line {
-	if c == nil {
-		return nil
-	}
-
+// linesOf returns the lines of a log that are not empty, without anything but printable characters.
+func linesOf(log string) []line {
 	var (
 		all []line
 		at  time.Time
 	)
 
-	for raw := range strings.SplitSeq(c.Log, "\n") {
+	for raw := range strings.SplitSeq(log, "\n") {
 		stamp, text, _ := strings.Cut(raw, " ")
 
 		// A line that was truncated has no time.
@@ -152,7 +212,7 @@ func (c *Console) lines() []line {
 		}
 
 		if shown := printable(text); shown != "" && !at.IsZero() {
-			all = append(all, line{at: at, text: shown, words: strings.ToLower(shown)})
+			all = append(all, line{at: at, text: shown, words: lower(shown)})
 		}
 	}
 
@@ -176,18 +236,45 @@ func printable(text string) string {
 	}, text))
 }
 
-// boots divides the lines of a console at the beginnings of boots.
-func boots(lines []line) [][]line {
-	var all [][]line
+// boot is what a guest has printed from one of its starts to the next one.
+type boot struct {
+	lines []line
+	// rest may be of the same boot: there is a gap between both.
+	rest []line
+}
+
+// boots returns the boots of a guest, of which each has lines.
+func (c *Console) boots() []boot {
+	if c == nil {
+		return nil
+	}
+
+	all := bootsIn(linesOf(c.Log))
+	later := bootsIn(linesOf(c.End))
+
+	if len(all) > 0 && len(later) > 0 && !booted.MatchString(later[0].lines[0].words) {
+		all[len(all)-1].rest = later[0].lines
+	}
+
+	return append(all, later...)
+}
+
+// bootsIn divides lines at the beginnings of boots.
+func bootsIn(lines []line) []boot {
+	var all []boot
 
 	begin := 0
 
 	for i := range lines {
 		if i > begin && booted.MatchString(lines[i].words) {
-			all = append(all, lines[begin:i])
+			all = append(all, boot{lines: lines[begin:i]})
 			begin = i
 		}
 	}
 
-	return append(all, lines[begin:])
+	if begin == len(lines) {
+		return all
+	}
+
+	return append(all, boot{lines: lines[begin:]})
 }

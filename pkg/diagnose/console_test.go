@@ -5,6 +5,8 @@ package diagnose_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +32,16 @@ func printed(lines ...string) *diagnose.Evidence {
 	}
 
 	e.Console.Log = log.String()
+
+	return e
+}
+
+// printing returns a machine whose guest has printed lines, and still prints them.
+func printing(lines ...string) *diagnose.Evidence {
+	e := printed(lines...)
+	for _, line := range lines {
+		e.Console.Log += now.Format(time.RFC3339Nano) + " " + line + "\n"
+	}
 
 	return e
 }
@@ -99,6 +111,8 @@ var healthy = []string{
 	"[\x1b[0;32m  OK  \x1b[0m] Finished \x1b[0;1;39msystemd-networkd-wait-online.service\x1b[0m - Wait for Network to be Configured.",
 	"[    8.123456] cloud-init[412]: ci-info: | enp1s0 |  True |  10.244.1.7  | 255.255.255.0 | global | 52:54:00:12:34:56 |",
 	"[    8.123456] cloud-init[412]: ci-info: |  enp2s0  | True |     .     |     .     |   .   | 52:54:00:12:34:57 |",
+	"[    8.5] chronyd[501]: Could not resolve host: ntp.example.com: Temporary failure in name resolution",
+	"[    8.7] x509: certificate is not yet valid: dial tcp 10.0.0.1:443: connect: connection refused",
 	"[    9.1] cloud-init[500]: 2026-11-27 - cc_locale.py[WARNING]: Failed to run module locale",
 	"[\x1b[0;32m  OK  \x1b[0m] Started \x1b[0;1;39mkubelet.service\x1b[0m - kubelet: The Kubernetes Node Agent.",
 	"Debian GNU/Linux 12 worker ttyS0", "", "worker login: ",
@@ -112,7 +126,8 @@ func TestEvidence_ConsoleOfHealthyGuest(t *testing.T) {
 
 	signs := e.Signs(now)
 	require.Len(t, signs, 1)
-	require.Equal(t, "the last line is: worker login:", signs[0].Message)
+	require.Equal(t, "the guest printed the last of the 13 lines that were read", signs[0].Message)
+	require.Equal(t, now.Add(-9*time.Minute+time.Duration(len(healthy)-1)*time.Second), signs[0].Since)
 	require.Equal(t, "virt-launcher-m-x", signs[0].Object.Name)
 }
 
@@ -166,7 +181,7 @@ func TestEvidence_ConsoleTimes(t *testing.T) {
 	e := printed("[    0.000000] Linux version 6.1", "ctr: first", "x", "ctr: last", "y")
 	got := e.Cause(now, grace)
 	require.Equal(t, now.Add(-9*time.Minute+time.Second), got.Since)
-	require.Equal(t, "the guest cannot pull an image; its console shows: ctr: last", got.Err.Message)
+	require.Equal(t, "the guest cannot pull an image; its console shows: ctr:", got.Err.Message)
 	require.Equal(t, got.Since.Add(grace.Retry), got.ReportableAt)
 
 	// The guest boots again and again, and fails in the same way since its second boot.
@@ -186,52 +201,145 @@ func TestConsole_Silent(t *testing.T) {
 	require.False(t, printed("x").Console.Silent())
 }
 
-// TestEvidence_ConsoleWithoutSecrets has what guests print beside failures.
+// canaries have the forms of passwords, tokens and keys.
+var canaries = []string{"hUnter-2", "abcdef.0123456789abcdef", "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl", "admin:correct-horse", "dXNlcjpwYXNz/x+y==", "6f1d3c5a-0000-4000-8000-00805f9b34fb"}
+
+// TestEvidence_ConsoleWithoutSecrets has secrets before, after, and instead of, each word of a line with a sign. Those
+// are not shown, whatever their form is.
 func TestEvidence_ConsoleWithoutSecrets(t *testing.T) {
 	t.Parallel()
 
+	for name, lines := range consoles {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			for _, line := range append(lines, lines[0]+": dial tcp 10.0.0.1:443: Unauthorized") {
+				words := strings.Split(line, " ")
+
+				for i := range words {
+					canary := canaries[i%len(canaries)]
+					requireHidden(t, canary, strings.Join(slices.Concat(words[:i], []string{canary}, words[i:], []string{canary}), " "))
+					requireHidden(t, canary, strings.Join(slices.Concat(words[:i], []string{canary}, words[i+1:]), " "))
+				}
+			}
+		})
+	}
+}
+
+func requireHidden(t *testing.T, canary, line string) {
+	t.Helper()
+
+	for _, sign := range printing(line).Signs(now) {
+		require.NotContains(t, sign.Message, canary, line)
+	}
+}
+
+// TestEvidence_ConsoleExcerpt tests what is shown of a line.
+func TestEvidence_ConsoleExcerpt(t *testing.T) {
+	t.Parallel()
+
+	for line, want := range map[string]string{
+		`[   41.2] cloud-init[812]: tar: usr/bin/kubelet: Cannot write: No space left on device`:                                                "cloud-init[812] … No space left on device",
+		`[  412.87] blk_update_request: I/O error, dev vda, sector 2099208`:                                                                     "I/O error, dev vda",
+		`ALERT!  UUID=3caf26b5-4d08-43e0-8634-7573269c4f70 does not exist.`:                                                                     "ALERT!  UUID=3caf26b5-4d08-43e0-8634-7573269c4f70 does not exist",
+		`[FAILED] Failed to start containerd.service - containerd container runtime.`:                                                           "Failed to start containerd.service … container runtime",
+		`ctr: failed to resolve reference "r.example.com/node-agent:1": failed to do request: Head "https://r.example.com/v2/node-agent?sig=a"`: "ctr: … r.example.com/node-agent:1 … https://r.example.com",
+		`ctr: x: Head "https://r.example.com:5000/v2/": dial tcp: lookup r.example.com on 10.0.0.5:53: no such host`:                            "https://r.example.com:5000 … dial tcp: lookup r.example.com … no such host",
+		`ctr: Get "https://admin:hunter2@r.example.com/v2/": EOF`:                                                                               "ctr: … EOF",
+		`x509: certificate is not yet valid: current time 2021-05-14T00:00:21+08:00 is before 2021-05-14T05:45:12Z`:                             "certificate is not yet valid: current time 2021-05-14T00:00:21+08:00 is before 2021-05-14T05:45:12Z",
+		`failed to run Kubelet: cannot create certificate signing request with hunter2: Unauthorized`:                                           "failed to run Kubelet … Unauthorized",
+		`Kernel panic - not syncing: password is hunter2`:                                                                                       "Kernel panic - not syncing",
+		`İİ No space left on device`: "No space left on device",
+	} {
+		cause := printing(line).Cause(now, grace)
+		require.NotNil(t, cause, line)
+
+		_, shown, _ := strings.Cut(cause.Err.Message, "; its console shows: ")
+		require.Equal(t, want, shown)
+
+		e := printing(line)
+		e.Console.ShowLines = true
+		require.Contains(t, e.Cause(now, grace).Err.Message, "; its console shows: "+line[:10], "the whole line is shown on request")
+		require.Contains(t, fmt.Sprint(e.Signs(now)), "the last line is: "+line[:10])
+	}
+}
+
+// TestEvidence_ConsoleTransient tests failures that guests have until their network and their clock are ready.
+func TestEvidence_ConsoleTransient(t *testing.T) {
+	t.Parallel()
+
+	const (
+		resolve = "chronyd[412]: Could not resolve host: ntp.example.com: Name or service not known"
+		kubelet = "[FAILED] Failed to start kubelet.service."
+		script  = "cc_scripts_user.py[WARNING]: Failed to run module scripts-user"
+	)
+
 	tests := map[string]struct {
-		line   string
-		secret []string
-		kept   string
-		// alone is set if only a line of its own is recognized.
-		alone bool
+		reason string
+		lines  map[time.Duration]string
+		want   string
 	}{
-		"BootstrapToken": {line: "kubeadm: the JWS of abcdef.0123456789abcdef is missing", secret: []string{"abcdef.0123456789abcdef"}, kept: "is missing"},
-		"JWT":            {line: "curl: bearer eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJlMTIz", secret: []string{"eyJhbGciOiJSUzI1NiJ9", "c2lnbmF0dXJlMTIz", "eyJzdWIiOiJ4In0"}, kept: "curl"},
-		"TokenFlag":      {line: "+ kubeadm join --token x-123 10.0.0.1:6443", secret: []string{"x-123"}, kept: "10.0.0.1:6443"},
-		"Password":       {line: "password: hunter2, and more", secret: []string{"hunter2"}, kept: "and more"},
-		"PasswordFlag":   {line: "mysql --password=hunter2 -h db", secret: []string{"hunter2"}, kept: "-h db"},
-		"PasswordInJSON": {line: `{"user":"x","password":"hunter2"}`, secret: []string{"hunter2"}, kept: `"user":"x"`},
-		"Environment":    {line: "+ export AWS_SECRET_ACCESS_KEY=abc123", secret: []string{"abc123"}, kept: "export"},
-		"Header":         {line: "> Authorization: Basic dXNlcjpwYXNz", secret: []string{"dXNlcjpwYXNz"}, kept: "Authorization"},
-		"RandomPassword": {line: "ubuntu:Rk3jTq9w", secret: []string{"Rk3jTq9w"}, kept: "ubuntu", alone: true},
-		"CloudInitUser":  {line: "[   12.3] cloud-init[800]: ubuntu:Rk3jTq9w", secret: []string{"Rk3jTq9w"}, kept: "ubuntu", alone: true},
-		"SSHKey":         {line: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJx2 root@worker", secret: []string{"AAAAC3NzaC1lZDI1NTE5AAAAIJx2"}, kept: "root@worker"},
-		"PEM":            {line: "-----BEGIN OPENSSH PRIVATE KEY----- b3BlbnNzaC1rZXk", secret: []string{"b3BlbnNzaC1rZXk"}, kept: ""},
-		"PEMBody":        {line: "MIIEpAIBAAKCAQEA7bq0Zz9v+/Qm2", secret: []string{"MIIEpAIBAAKCAQEA7bq0Zz9v"}, kept: ""},
-		"Hexadecimal":    {line: "key 0123456789abcdef0123456789abcdef", secret: []string{"0123456789abcdef0123456789abcdef"}, kept: "key"},
-		"URL":            {line: "pulling https://user:hunter2@r.example.com/v2/", secret: []string{"hunter2"}, kept: "r.example.com"},
-		"Expired":        {line: "the bootstrap token has expired", secret: nil, kept: "the bootstrap token has expired"},
-		"Names":          {line: "/var/lib/cloud/instances/shoot--foo--bar-worker-z1-6d59f-76dbq/scripts/runcmd", secret: nil, kept: "shoot--foo--bar-worker-z1-6d59f-76dbq"},
+		"Over":      {"it was not repeated", map[time.Duration]string{time.Hour: resolve}, ""},
+		"Repeated":  {"it lasts", map[time.Duration]string{time.Hour: resolve, time.Minute: resolve}, "GuestCannotResolveNames"},
+		"Other":     {"another failure came later", map[time.Duration]string{time.Hour: resolve, 59 * time.Minute: kubelet}, "GuestKubeletFailed"},
+		"Followed":  {"the script failed because of it", map[time.Duration]string{time.Hour: resolve, time.Hour - time.Second: script}, "GuestCannotResolveNames"},
+		"Script":    {"kubelet is not configured", map[time.Duration]string{time.Hour: script, time.Hour - time.Second: kubelet}, "GuestUserDataFailed"},
+		"Permanent": {"a full disk does not become empty", map[time.Duration]string{time.Hour: "no space left on device"}, "GuestDiskFull"},
 	}
 
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			shown := fmt.Sprint(printed("Linux version 6.1", tc.line).Signs(now))
-			require.Contains(t, shown, tc.kept)
-
-			if !tc.alone {
-				e := printed("no space left on device: " + tc.line)
-				shown += fmt.Sprint(e.Signs(now), e.Cause(now, grace).Err)
+			e := printed()
+			for _, ago := range slices.Backward(slices.Sorted(maps.Keys(tc.lines))) {
+				e.Console.Log += now.Add(-ago).Format(time.RFC3339) + " " + tc.lines[ago] + "\n"
 			}
 
-			for _, secret := range tc.secret {
-				require.NotContains(t, shown, secret)
+			cause := e.Cause(now, grace)
+			if tc.want == "" {
+				require.Nil(t, cause, tc.reason)
+
+				return
 			}
+
+			require.NotNil(t, cause, tc.reason)
+			require.Equal(t, tc.want, cause.Err.Reason, tc.reason)
 		})
+	}
+}
+
+// TestEvidence_ConsoleEnd has long logs: the beginning and the end are not of the same boot, unless nothing shows it.
+func TestEvidence_ConsoleEnd(t *testing.T) {
+	t.Parallel()
+
+	const (
+		kernel = "[    0.000000] Linux version 6.1.0-30-cloud-amd64"
+		full   = "no space left on device"
+		pull   = "ctr: EOF"
+		pulled = "> Copy gardener-node-agent binary to host"
+	)
+
+	for name, tc := range map[string]struct {
+		reason, begin, end, want string
+	}{
+		"End":    {"the last boot counts", full, pull, "GuestCannotPullImage"},
+		"Begin":  {"the end shows no failure", pull, "x", "GuestCannotPullImage"},
+		"Over":   {"the end shows that it is over", pull, pulled, ""},
+		"Reboot": {"another boot pulled the image", pull, kernel + "\n2026-11-27T00:00:00Z " + pulled, "GuestCannotPullImage"},
+	} {
+		e := printed(tc.begin)
+		e.Console.End = printed(tc.end).Console.Log
+		cause := e.Cause(now, grace)
+
+		if tc.want == "" {
+			require.Nil(t, cause, tc.reason)
+
+			continue
+		}
+
+		require.NotNil(t, cause, "%s: %s", name, tc.reason)
+		require.Equal(t, tc.want, cause.Err.Reason, tc.reason)
 	}
 }
 

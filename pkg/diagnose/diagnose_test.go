@@ -271,7 +271,7 @@ func TestCauses(t *testing.T) {
 
 	for name, lines := range consoles {
 		reason, _, _ := strings.Cut(name, ",")
-		tests[name] = causeCase{printed(lines...), reason, spi.ErrPrecondition}
+		tests[name] = causeCase{printing(lines...), reason, spi.ErrPrecondition}
 	}
 
 	proven := map[string]bool{}

@@ -107,7 +107,7 @@ func (e *Evidence) signs(now time.Time) []sign {
 	}
 
 	// Their lines are compared already, and no component of the provider cluster has written them.
-	all = append(all, e.ofConsole()...)
+	all = append(all, e.ofConsole(now)...)
 
 	return slices.DeleteFunc(all, func(s sign) bool {
 		return s.since.IsZero() || (s.silence && now.Sub(s.since) < normalSilence)

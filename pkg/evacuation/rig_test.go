@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -56,6 +57,14 @@ type watch struct {
 // slash.
 func (p *provider) ServerAndNamespace(kubeconfig []byte) (string, error) {
 	return string(kubeconfig[:1]), nil
+}
+
+// IsSameUser implements spi.Evacuator. The token is behind the colon.
+func (*provider) IsSameUser(a, b []byte) bool {
+	before, _, _ := strings.Cut(string(a), ":")
+	after, _, _ := strings.Cut(string(b), ":")
+
+	return before == after
 }
 
 // WatchEvacuations implements spi.Evacuator.

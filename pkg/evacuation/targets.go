@@ -105,8 +105,10 @@ func (c *Controller) ensureWatch(ctx context.Context, key targetKey) (*watchTarg
 		current.stop()
 
 		records = current.records
-		for _, record := range records {
-			record.rejectedSince = time.Time{} // The new credentials may have the permission.
+		if !c.options.Evacuator.IsSameUser(current.kubeconfig, kubeconfig) {
+			for _, record := range records {
+				record.rejectedSince = time.Time{} // The new credentials may have the permission.
+			}
 		}
 	}
 

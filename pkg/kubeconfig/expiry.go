@@ -90,8 +90,12 @@ type claims struct {
 	Exp float64 `json:"exp"`
 	Iss string  `json:"iss"`
 	// Aud is a string or a list of strings.
-	Aud any `json:"aud"`
+	Aud any    `json:"aud"`
+	Sub string `json:"sub"`
 }
+
+// Subject returns the user that a JSON Web Token claims to be of. It is untrusted text.
+func Subject(token string) string { return claimsOf(token).Sub }
 
 // Trust returns the issuer and the audiences that a JSON Web Token claims to have: an API server must trust
 // the issuer and have one of the audiences to accept it. Both are untrusted text.

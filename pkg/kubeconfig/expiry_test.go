@@ -104,3 +104,11 @@ func TestTrust(t *testing.T) {
 	require.Empty(t, issuer)
 	require.Empty(t, audiences)
 }
+
+func TestSubject(t *testing.T) {
+	t.Parallel()
+
+	require.Equal(t, "a:b", kubeconfig.Subject(tokenWith(`{"sub":"a:b"}`)))
+	require.Empty(t, kubeconfig.Subject(tokenWith(`{"sub":1}`)))
+	require.Empty(t, kubeconfig.Subject("opaque"))
+}

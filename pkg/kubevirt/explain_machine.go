@@ -28,6 +28,8 @@ type ExplainRequest struct {
 	Secret       *corev1.Secret
 	// Console is set to read the console of a guest that has not joined.
 	Console bool
+	// ConsoleLines is set to show its lines, which may contain secrets.
+	ConsoleLines bool
 }
 
 // Explanation is the state of a machine, and its failure as the driver reports it.
@@ -83,6 +85,7 @@ func decodeExplain(req *ExplainRequest, allowed apivalidation.Options) (in *spi.
 		Deleting:      req.Machine.DeletionTimestamp != nil,
 		Recorded:      machineclass.RecordedAddress(req.Machine),
 		Console:       req.Console,
+		ConsoleLines:  req.ConsoleLines,
 	}
 
 	if req.Machine.UID != "" && req.Machine.DeletionTimestamp == nil && !hadVirtualMachine(req.Machine) {

@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/rest"
 	"kubevirt.io/client-go/containerizeddataimporter"
 	"kubevirt.io/client-go/kubevirt"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 )
 
 // userAgent is the User-Agent header of requests to provider clusters.
@@ -39,6 +41,8 @@ type Clients struct {
 	Server string
 	// Namespace is the namespace of the kubeconfig's current context.
 	Namespace string
+	// User is the user that the token claims to be of; empty if it is not a JSON Web Token.
+	User string
 	// Kubernetes is for Secrets.
 	Kubernetes kubernetes.Interface
 	// KubeVirt is for VirtualMachines and VirtualMachineInstances.
@@ -55,7 +59,7 @@ type Clients struct {
 }
 
 func clientsFor(config *rest.Config, client *http.Client) (clients *Clients, err error) {
-	clients = &Clients{}
+	clients = &Clients{User: kubeconfig.Subject(config.BearerToken)}
 
 	if clients.Kubernetes, err = kubernetes.NewForConfigAndClient(config, client); err != nil {
 		return nil, err

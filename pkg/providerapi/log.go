@@ -14,24 +14,32 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 )
 
-// lastLines is the number of lines at the end of a log that is too long to be read as a whole.
-const lastLines = 1000
+// lastLines are the numbers of lines at the end of a log that is too long to be read as a whole. kubelet cuts
+// the end of an answer that is too long, so fewer lines are read until they fit: the runtime divides lines of more
+// than 16 KiB.
+var lastLines = []int64{1000, 125, 15}
 
 // Log returns the log of a container in the namespace of the kubeconfig, each line with its time, in one request;
-// of a log that is longer than transport.MaxText, the beginning and the end, in two. It is untrusted, and may
-// contain secrets: client-go does not log it. Its errors are those of Once.
-func (c *Clients) Log(ctx context.Context, pod, container string) (string, error) {
+// of a log that is longer than transport.MaxText, its beginning, and its end in up to three others. It is
+// untrusted, and may contain secrets: client-go does not log it. Its errors are those of Once.
+func (c *Clients) Log(ctx context.Context, pod, container string) (begin, end string, _ error) {
 	options := corev1.PodLogOptions{Container: container, Timestamps: true, LimitBytes: ptr.To[int64](transport.MaxText)}
 
-	first, err := c.readLog(ctx, pod, &options)
-	if err != nil || len(first) < transport.MaxText {
-		return first, err
+	begin, err := c.readLog(ctx, pod, &options)
+	if err != nil || len(begin) < transport.MaxText {
+		return begin, "", err
 	}
 
-	options.TailLines = ptr.To[int64](lastLines)
-	last, err := c.readLog(ctx, pod, &options)
+	for _, lines := range lastLines {
+		options.TailLines = &lines
 
-	return first + "\n" + last, err
+		end, err = c.readLog(ctx, pod, &options)
+		if err != nil || len(end) < transport.MaxText {
+			break
+		}
+	}
+
+	return begin, end, err
 }
 
 func (c *Clients) readLog(ctx context.Context, pod string, options *corev1.PodLogOptions) (string, error) {

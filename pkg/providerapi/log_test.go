@@ -6,6 +6,7 @@ package providerapi_test
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,63 +16,85 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 )
 
-// TestClients_Log reads logs from servers, of which some do not respect the limits.
+// kubelet answers like kubelet: with the last lines, and of these as many bytes from the beginning as the limit allows.
+func kubelet(w http.ResponseWriter, r *http.Request, lines []string) {
+	if last := r.URL.Query().Get("tailLines"); last != "" {
+		n, _ := strconv.Atoi(last)
+		lines = lines[max(0, len(lines)-n):]
+	}
+
+	text := strings.Join(lines, "")
+	limit, _ := strconv.Atoi(r.URL.Query().Get("limitBytes"))
+	fmt.Fprint(w, text[:min(len(text), limit)])
+}
+
+// TestClients_Log reads the beginning and the end of logs.
 func TestClients_Log(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
 		reason string
-		answer func(w http.ResponseWriter, r *http.Request)
-		// size is that of the log, and requests are the queries.
-		size     int
-		requests []string
+		// size is the length of each line, and lines is their number.
+		size, lines int
+		// tails are the numbers of lines that are requested; none is 0.
+		tails []string
 	}{
-		"Short": {
-			reason: "one request is enough",
-			answer: func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a\nb\n") },
-			size:   4, requests: []string{"container=c&limitBytes=262144&timestamps=true"},
-		},
-		"Long": {
-			reason: "the end is read, too",
-			answer: func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Query().Has("tailLines") {
-					fmt.Fprint(w, "end\n")
-				} else {
-					fmt.Fprint(w, strings.Repeat("x", transport.MaxText))
-				}
-			},
-			size:     transport.MaxText + len("\nend\n"),
-			requests: []string{"container=c&limitBytes=262144&timestamps=true", "container=c&limitBytes=262144&tailLines=1000&timestamps=true"},
-		},
-		"Endless": {
-			reason:   "the server ignores the limit",
-			answer:   func(w http.ResponseWriter, _ *http.Request) { endless(w, strings.Repeat("[", 1000)) },
-			size:     2*transport.MaxText + 1,
-			requests: []string{"container=c&limitBytes=262144&timestamps=true", "container=c&limitBytes=262144&tailLines=1000&timestamps=true"},
-		},
+		"Empty":  {reason: "the guest has printed nothing", tails: []string{""}},
+		"Short":  {reason: "one request is enough", size: 100, lines: 100, tails: []string{""}},
+		"Long":   {reason: "the end is read, too", size: 100, lines: 10_000, tails: []string{"", "1000"}},
+		"Wide":   {reason: "a thousand lines are cut at their end", size: 1000, lines: 10_000, tails: []string{"", "1000", "125"}},
+		"Widest": {reason: "the runtime divides longer lines", size: 16<<10 + 64, lines: 100, tails: []string{"", "1000", "125", "15"}},
 	}
 
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			var asked []string
+			lines := make([]string, tc.lines)
+			for i := range lines {
+				lines[i] = fmt.Sprintf("%0*d\n", tc.size-1, i)
+			}
+
+			var tails []string
 
 			clients := clientsOf(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/plain")
 
-				asked = append(asked, r.URL.RawQuery)
-				if strings.HasSuffix(r.URL.Path, "/pods/p/log") {
-					tc.answer(w, r)
+				query := r.URL.Query()
+				tails = append(tails, query.Get("tailLines"))
+				query.Del("tailLines")
+
+				if strings.HasSuffix(r.URL.Path, "/pods/p/log") && query.Encode() == "container=c&limitBytes=262144&timestamps=true" {
+					kubelet(w, r, lines)
 				}
 			}))
 
-			log, err := clients.Log(t.Context(), "p", "c")
+			begin, end, err := clients.Log(t.Context(), "p", "c")
 			require.NoError(t, err, tc.reason)
-			require.Len(t, log, tc.size, tc.reason)
-			require.Equal(t, tc.requests, asked, tc.reason)
+			require.Equal(t, tc.tails, tails, tc.reason)
+
+			whole := strings.Join(lines, "")
+			require.True(t, strings.HasPrefix(whole, begin), "the beginning")
+			require.True(t, strings.HasSuffix(whole, end), "the end")
+			require.Equal(t, len(tails) > 1, end != "")
+			require.Len(t, begin, min(len(whole), transport.MaxText))
 		})
 	}
+}
+
+// TestClients_LogEndless reads from a server that ignores the limits.
+func TestClients_LogEndless(t *testing.T) {
+	t.Parallel()
+
+	clients := clientsOf(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		endless(w, strings.Repeat("[", 1000))
+	}))
+
+	begin, end, err := clients.Log(t.Context(), "p", "c")
+	require.NoError(t, err)
+	require.Len(t, begin, transport.MaxText)
+	require.Len(t, end, transport.MaxText)
 }
 
 func TestClients_LogDenied(t *testing.T) {
@@ -83,7 +106,7 @@ func TestClients_LogDenied(t *testing.T) {
 		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"pods \"p\" is forbidden"}`)
 	}))
 
-	_, err := clients.Log(t.Context(), "p", "c")
+	_, _, err := clients.Log(t.Context(), "p", "c")
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	require.ErrorContains(t, err, `pods "p" is forbidden`)
 }

@@ -21,9 +21,9 @@ import (
 // (kubevirt.io/kubevirt/pkg/virt-controller/services/serialconsolelog.go).
 const consoleContainer = "guest-console-log"
 
-// readGuest reads what virt-handler and the guest itself report about a guest, with at most four requests.
+// readGuest reads what virt-handler and the guest itself report about a guest, with at most six requests.
 // virt-handler's events are read by name: they may be about earlier instances of a guest that crashes.
-func (r *reader) readGuest(ctx context.Context, seen *diagnose.Evidence) {
+func (r *reader) readGuest(ctx context.Context, seen *diagnose.Evidence, showLines bool) {
 	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
 	defer cancel()
 
@@ -43,19 +43,24 @@ func (r *reader) readGuest(ctx context.Context, seen *diagnose.Evidence) {
 
 		return
 	case pod == nil:
-		r.addUnread(spi.Errorf(spi.ErrPrecondition, "the guest's console: no launcher pod logs it; new machines log it unless their class sets logSerialConsole to false"))
+		r.addUnread(spi.Errorf(spi.ErrPrecondition, "the guest's console: no launcher pod logs it; KubeVirt logs those of new machines unless disableSerialConsoleLog of its configuration, logSerialConsole of the MachineClass or --log-serial-console says otherwise"))
 
 		return
 	}
 
-	log, err := r.clients.Log(ctx, pod.Name, consoleContainer)
+	log, end, err := r.clients.Log(ctx, pod.Name, consoleContainer)
 	if err != nil {
 		r.addUnread(spi.During("read the guest's console", providerapi.Explain(err)))
 
 		return
 	}
 
-	seen.Console = &diagnose.Console{Pod: spi.ObjectName{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}, Log: log}
+	seen.Console = &diagnose.Console{
+		Pod:       spi.ObjectName{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name},
+		Log:       log,
+		End:       end,
+		ShowLines: showLines,
+	}
 }
 
 // consolePod returns the launcher pod on the instance's node that logs the console, or nil.

@@ -157,7 +157,7 @@ func (e *Explainer) explain(ctx context.Context, r *reader, in *spi.ExplainMachi
 	}
 
 	if in.Console && !in.Deleting && isOnNode(seen.Instance) {
-		r.readGuest(ctx, &seen.Evidence)
+		r.readGuest(ctx, &seen.Evidence, in.ConsoleLines)
 	}
 
 	now := e.clock.Now()

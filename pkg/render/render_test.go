@@ -215,14 +215,15 @@ func TestVirtualMachine_LogsConsole(t *testing.T) {
 
 	tests := map[string]struct {
 		reason   string
-		log      bool
+		log      *bool
 		template string
 		want     *bool
 	}{
-		"On":       {reason: "the driver's default", log: true, want: new(true)},
-		"Off":      {reason: "the provider cluster's default applies", log: false, want: nil},
-		"Template": {reason: "the template overrides the driver's defaults", log: true, template: `"logSerialConsole":false`, want: new(false)},
-		"Other":    {reason: "another field of the template does not", log: true, template: `"autoattachGraphicsDevice":false`, want: new(true)},
+		"Default":  {reason: "the provider cluster decides", want: nil},
+		"On":       {reason: "the operator wants it", log: new(true), want: new(true)},
+		"Off":      {reason: "the operator does not want it", log: new(false), want: new(false)},
+		"Template": {reason: "the template overrides the driver's option", log: new(true), template: `"logSerialConsole":false`, want: new(false)},
+		"Other":    {reason: "another field of the template does not", log: new(true), template: `"autoattachGraphicsDevice":false`, want: new(true)},
 	}
 
 	for name, tc := range tests {

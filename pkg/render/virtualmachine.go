@@ -117,12 +117,7 @@ func evictionStrategy(in *spi.CreateMachineInput) kubevirtv1.EvictionStrategy {
 
 func devices(in *spi.CreateMachineInput, interfaces []kubevirtv1.Interface) kubevirtv1.Devices {
 	wanted := ptr.Deref(in.Spec.Devices, v1alpha1.Devices{})
-	rendered := kubevirtv1.Devices{Disks: disks(in.Spec), Interfaces: interfaces, Rng: wanted.Rng.DeepCopy()}
-
-	// KubeVirt's default is that of the provider cluster, which may be not to log.
-	if in.LogConsole {
-		rendered.LogSerialConsole = ptr.To(true)
-	}
+	rendered := kubevirtv1.Devices{Disks: disks(in.Spec), Interfaces: interfaces, Rng: wanted.Rng.DeepCopy(), LogSerialConsole: in.LogConsole}
 
 	if wanted.BlockMultiQueue {
 		rendered.BlockMultiQueue = ptr.To(true)

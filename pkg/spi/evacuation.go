@@ -17,6 +17,9 @@ type Evacuator interface {
 	// ServerAndNamespace identifies the server and the namespace that a kubeconfig points to. Two
 	// kubeconfigs with the same result give access to the same machines. The error wraps ErrInvalid.
 	ServerAndNamespace(kubeconfig []byte) (string, error)
+	// IsSameUser reports whether two kubeconfigs are known to have the same user, and so the same
+	// permissions: a token was renewed.
+	IsSameUser(a, b []byte) bool
 	// WatchEvacuations watches the machines of one identity until ctx is done. It calls changed
 	// after every change; changed must not block. The error wraps one of the package's sentinels.
 	WatchEvacuations(ctx context.Context, in *WatchEvacuationsInput, changed func()) (Evacuations, error)

@@ -71,6 +71,8 @@ type ExplainMachineInput struct {
 	// Console is set to read the serial console of a machine with a provider node, and the events about its
 	// guest: the machine has not joined. The driver's Role does not permit it.
 	Console bool
+	// ConsoleLines is set to show whole lines of the console, which may contain secrets.
+	ConsoleLines bool
 	// Create is the specification of the machine. If there is no VirtualMachine, a dry run checks
 	// whether the provider cluster would accept it. There is no dry run if it is nil.
 	Create *CreateMachineInput

@@ -111,8 +111,9 @@ type CreateMachineInput struct {
 	// Evacuation is set if the driver evacuates the machine when its
 	// provider node is drained.
 	Evacuation bool
-	// LogConsole is set to log the guest's serial console, unless the spec's template says otherwise.
-	LogConsole bool
+	// LogConsole is whether to log the guest's serial console, unless the spec's template says otherwise; nil
+	// to leave it to the provider cluster.
+	LogConsole *bool
 	// Report receives the machine's progress.
 	Report Report
 }

@@ -32,7 +32,9 @@ type options struct {
 	all      bool
 	// details is set to print the evidence for each of all machines.
 	details bool
-	cluster string
+	// consoleLines is set to print lines of guests' consoles.
+	consoleLines bool
+	cluster      string
 	// shoot is a technical ID in a seed, or a namespace and a name in a garden; empty to diagnose machines.
 	shoot          string
 	seedKubeconfig string
@@ -49,8 +51,8 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 diagnoses them as the driver does. The result contains the cause with its machine code and remedy, the time of
 machine-controller-manager's next retry and the command to retry immediately, and the objects, conditions and events that the
 cause is based on. If there is no cause, the result contains the step that the machine waits for. A machine that never had a
-VirtualMachine is created as a dry run. With --provider-kubeconfig, the serial console of a guest that does not join is read.
-Nothing is changed, and the content of Secrets is not printed.
+VirtualMachine is created as a dry run. With --provider-kubeconfig, the serial console of a guest that does not join is read, of
+which only known failures are printed. Nothing is changed, and the content of Secrets is not printed.
 
 In the pod of the machine controller, no flag is needed. A VirtualMachine without a Machine is found by its name, with the
 MachineClasses of the namespace, or, without a control cluster, with --provider-kubeconfig and --cluster.
@@ -100,6 +102,8 @@ Exit codes:
 func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.all, "all", false, "Diagnose all Machines of the namespace or, with --all-namespaces (-A), of the control cluster.")
 	flags.BoolVar(&o.details, "details", false, "Print the evidence for each Machine, also with --all. YAML and JSON always contain it.")
+	flags.BoolVar(&o.consoleLines, "console-lines", false,
+		"Print whole lines of the serial console of a guest that does not join, and its last line: they may contain passwords and tokens. It requires --provider-kubeconfig.")
 	flags.StringVar(&o.cluster, "cluster", "",
 		"Value of the VirtualMachines' label mcm.gardener.cloud/cluster; set it, with --provider-kubeconfig, to diagnose without a control cluster.")
 	flags.StringVar(&o.shoot, "shoot", "",
@@ -169,7 +173,7 @@ func (o *options) settings() string {
 
 // diagnoser returns the diagnoser of the machines in a control cluster.
 func (o *options) diagnoser(flags *controlcluster.Flags) (*diagnosis.Diagnoser, error) {
-	in := diagnosis.Options{Cluster: o.cluster, Allowed: o.assumed.Options, Grace: o.grace}
+	in := diagnosis.Options{Cluster: o.cluster, ConsoleLines: o.consoleLines, Allowed: o.assumed.Options, Grace: o.grace}
 
 	var err error
 	if in.Kubeconfig, err = flags.Provider(); err != nil {

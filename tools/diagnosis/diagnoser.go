@@ -57,7 +57,9 @@ type Options struct {
 	Cluster string
 	// Kubeconfig replaces those in the Secrets; nil to use those.
 	Kubeconfig []byte
-	Allowed    validation.Options
+	// ConsoleLines shows lines of guests' consoles, which may contain secrets.
+	ConsoleLines bool
+	Allowed      validation.Options
 	// Grace is how long a machine may be unschedulable.
 	Grace time.Duration
 }

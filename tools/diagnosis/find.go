@@ -125,7 +125,13 @@ func (d *Diagnoser) request(machine *v1alpha1.Machine, class *v1alpha1.MachineCl
 	}
 
 	// The driver's own account has no permission to read consoles.
-	return kubevirt.ExplainRequest{Machine: machine, MachineClass: class, Secret: &corev1.Secret{Data: data}, Console: d.Kubeconfig != nil}
+	return kubevirt.ExplainRequest{
+		Machine:      machine,
+		MachineClass: class,
+		Secret:       &corev1.Secret{Data: data},
+		Console:      d.Kubeconfig != nil,
+		ConsoleLines: d.ConsoleLines,
+	}
 }
 
 // otherServer says that the kubeconfig in the Secret of a class leads, or may lead, to another cluster than

@@ -28,9 +28,10 @@ type Options struct {
 	// Evacuation is set if the driver acts on evictionStrategy External (--evacuation). No other
 	// component does.
 	Evacuation bool
-	// LogConsole is set if KubeVirt is to log the serial consoles of new machines, unless their
-	// virtualMachineTemplate says otherwise (--log-serial-console). It does not affect the validation.
-	LogConsole bool
+	// LogConsole is whether KubeVirt logs the serial consoles of new machines, unless their
+	// virtualMachineTemplate says otherwise (--log-serial-console); nil to leave it to the provider
+	// cluster. It does not affect the validation.
+	LogConsole *bool
 }
 
 // root is the path that the field of every error begins with.

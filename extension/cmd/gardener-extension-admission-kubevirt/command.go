@@ -36,10 +36,11 @@ const name = "admission-" + kubevirt.Type
 
 // options are the command-line options that admission components of Gardener have in common.
 type options struct {
-	rest     *controllercmd.RESTOptions
-	manager  *controllercmd.ManagerOptions
-	webhooks *webhookcmd.AddToManagerOptions
-	servers  *kubevirt.ServerOptions
+	rest       *controllercmd.RESTOptions
+	manager    *controllercmd.ManagerOptions
+	webhooks   *webhookcmd.AddToManagerOptions
+	servers    *kubevirt.ServerOptions
+	identities *kubevirt.IdentityOptions
 
 	all controllercmd.OptionAggregator
 }
@@ -56,7 +57,8 @@ func newOptions() *options {
 			MetricsBindAddress:      ":8080",
 			HealthBindAddress:       ":8081",
 		},
-		servers: &kubevirt.ServerOptions{},
+		servers:    &kubevirt.ServerOptions{},
+		identities: &kubevirt.IdentityOptions{},
 	}
 	o.webhooks = webhookcmd.NewAddToManagerOptions(name, "", nil, nil,
 		&webhookcmd.ServerOptions{Namespace: os.Getenv("WEBHOOK_CONFIG_NAMESPACE")},
@@ -65,13 +67,13 @@ func newOptions() *options {
 			webhookcmd.Switch(validator.SecretsName, o.newSecretsWebhook),
 			webhookcmd.Switch(mutator.Name, mutator.New),
 		))
-	o.all = controllercmd.NewOptionAggregator(o.rest, o.manager, o.webhooks, o.servers)
+	o.all = controllercmd.NewOptionAggregator(o.rest, o.manager, o.webhooks, o.servers, o.identities)
 
 	return o
 }
 
 func (o *options) newWebhook(mgr manager.Manager) (*extensionswebhook.Webhook, error) {
-	return validator.New(mgr, o.servers.AllowInternal)
+	return validator.New(mgr, o.servers.AllowInternal, o.identities)
 }
 
 func (o *options) newSecretsWebhook(mgr manager.Manager) (*extensionswebhook.Webhook, error) {

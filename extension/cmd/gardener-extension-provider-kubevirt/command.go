@@ -67,6 +67,7 @@ type options struct {
 	webhooks       *webhookcmd.AddToManagerOptions
 	controllers    *controllercmd.SwitchOptions
 	servers        *kubevirt.ServerOptions
+	identities     *kubevirt.IdentityOptions
 
 	// configFile is the path of a configuration file; empty if there is none.
 	configFile string
@@ -109,6 +110,7 @@ func newOptions() *options {
 		webhookServer:  &webhookcmd.ServerOptions{Namespace: os.Getenv("WEBHOOK_CONFIG_NAMESPACE")},
 		healthCheck:    &controllercmd.ControllerOptions{MaxConcurrentReconciles: healthChecks},
 		servers:        &kubevirt.ServerOptions{},
+		identities:     &kubevirt.IdentityOptions{},
 		heartbeat: &heartbeatcmd.Options{
 			ExtensionName:        kubevirt.Name,
 			RenewIntervalSeconds: 30,
@@ -121,7 +123,7 @@ func newOptions() *options {
 		o.general, o.webhookServer,
 		webhookcmd.NewSwitchOptions(
 			webhookcmd.Switch(extensionscontrolplanewebhook.WebhookName, o.newControlPlaneWebhook),
-			webhookcmd.Switch(extensionscloudproviderwebhook.WebhookName, cloudprovider.AddToManager),
+			webhookcmd.Switch(extensionscloudproviderwebhook.WebhookName, o.newCloudProviderWebhook),
 			webhookcmd.Switch(extensionsshootwebhook.WebhookName, shoot.AddToManager),
 		),
 	)
@@ -139,7 +141,7 @@ func newOptions() *options {
 		controllercmd.PrefixOption("worker-", o.worker),
 		controllercmd.PrefixOption("healthcheck-", o.healthCheck),
 		controllercmd.PrefixOption("heartbeat-", o.heartbeat),
-		o.controllers, o.webhooks, o.servers,
+		o.controllers, o.webhooks, o.servers, o.identities,
 	)
 
 	return o
@@ -256,6 +258,10 @@ func (o *options) addGarden(mgr manager.Manager) error {
 
 func (o *options) newControlPlaneWebhook(mgr manager.Manager) (*extensionswebhook.Webhook, error) {
 	return controlplane.New(mgr, o.servers.AllowInternal)
+}
+
+func (o *options) newCloudProviderWebhook(mgr manager.Manager) (*extensionswebhook.Webhook, error) {
+	return cloudprovider.New(mgr, o.identities)
 }
 
 // providerClusters returns the clients of a controller.

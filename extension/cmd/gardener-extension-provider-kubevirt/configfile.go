@@ -5,9 +5,12 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 
 	controllercmd "github.com/gardener/gardener/extensions/pkg/controller/cmd"
 	"github.com/spf13/pflag"
@@ -42,9 +45,12 @@ type controllerConfiguration struct {
 		HealthCheck               concurrency `json:"healthcheck"`
 		IgnoreOperationAnnotation *bool       `json:"ignoreOperationAnnotation,omitempty"`
 	} `json:"controllers"`
-	AllowInternalProviderServers *bool   `json:"allowInternalProviderServers,omitempty"`
-	LogLevel                     *string `json:"logLevel,omitempty"`
-	LogFormat                    *string `json:"logFormat,omitempty"`
+	AllowInternalProviderServers *bool `json:"allowInternalProviderServers,omitempty"`
+	WorkloadIdentity             struct {
+		AllowedServers []string `json:"allowedServers,omitempty"`
+	} `json:"workloadIdentity"`
+	LogLevel  *string `json:"logLevel,omitempty"`
+	LogFormat *string `json:"logFormat,omitempty"`
 }
 
 // concurrency is the number of concurrent reconciliations of a controller.
@@ -76,7 +82,34 @@ func readConfiguration(file string) (*controllerConfiguration, error) {
 		errs = append(errs, field.NotSupported(field.NewPath("kind"), config.Kind, []string{configKind}))
 	}
 
-	return config, errs.ToAggregate()
+	return config, append(errs, config.validate()...).ToAggregate()
+}
+
+// validate returns the errors of numbers with which client-go and controller-runtime would use others, or none.
+func (c *controllerConfiguration) validate() field.ErrorList {
+	const message = "must be greater than 0"
+
+	var errs field.ErrorList
+
+	if qps := c.ClientConnection.QPS; qps != nil && *qps <= 0 {
+		errs = append(errs, field.Invalid(field.NewPath("clientConnection", "qps"), *qps, message))
+	}
+
+	numbers := map[string]*int{
+		"clientConnection.burst":                     c.ClientConnection.Burst,
+		"controllers.infrastructure.concurrentSyncs": c.Controllers.Infrastructure.ConcurrentSyncs,
+		"controllers.controlplane.concurrentSyncs":   c.Controllers.ControlPlane.ConcurrentSyncs,
+		"controllers.worker.concurrentSyncs":         c.Controllers.Worker.ConcurrentSyncs,
+		"controllers.healthcheck.concurrentSyncs":    c.Controllers.HealthCheck.ConcurrentSyncs,
+	}
+
+	for _, path := range slices.Sorted(maps.Keys(numbers)) {
+		if n := numbers[path]; n != nil && *n <= 0 {
+			errs = append(errs, field.Invalid(field.NewPath(path), *n, message))
+		}
+	}
+
+	return errs
 }
 
 // apply sets the flags that are not on the command line.
@@ -91,6 +124,7 @@ func (c *controllerConfiguration) apply(flags *pflag.FlagSet) error {
 		{"healthcheck-" + controllercmd.MaxConcurrentReconcilesFlag, text(c.Controllers.HealthCheck.ConcurrentSyncs, strconv.Itoa)},
 		{controllercmd.IgnoreOperationAnnotationFlag, text(c.Controllers.IgnoreOperationAnnotation, strconv.FormatBool)},
 		{kubevirt.FlagAllowInternalServers, text(c.AllowInternalProviderServers, strconv.FormatBool)},
+		{kubevirt.FlagAllowedIdentityServers, strings.Join(c.WorkloadIdentity.AllowedServers, ",")},
 		{controllercmd.LogLevelFlag, text(c.LogLevel, func(s string) string { return s })},
 		{controllercmd.LogFormatFlag, text(c.LogFormat, func(s string) string { return s })},
 	} {

@@ -22,6 +22,7 @@ controllers:
   healthcheck: {concurrentSyncs: 4}
   ignoreOperationAnnotation: true
 allowInternalProviderServers: true
+workloadIdentity: {allowedServers: ["https://a.example.com", "https://b.example.com:6443"]}
 logLevel: debug
 logFormat: text
 `
@@ -54,6 +55,7 @@ func TestConfigure(t *testing.T) {
 	require.Equal(t, 4, o.healthCheck.MaxConcurrentReconciles)
 	require.True(t, o.reconciler.IgnoreOperationAnnotation)
 	require.True(t, o.servers.AllowInternal)
+	require.Equal(t, []string{"https://a.example.com", "https://b.example.com:6443"}, o.identities.AllowedServers)
 	require.Equal(t, "error", o.manager.LogLevel, "the flag takes precedence")
 	require.Equal(t, "text", o.manager.LogFormat)
 
@@ -67,11 +69,17 @@ func TestConfigure(t *testing.T) {
 func TestConfigure_Refuses(t *testing.T) {
 	t.Parallel()
 
+	const head = "apiVersion: kubevirt.provider.extensions.config.gardener.cloud/v1alpha1\nkind: ControllerConfiguration\n"
+
 	for content, want := range map[string]string{
 		wholeFile + "metrics: true\n":                    "metrics: ",
 		"kind: ControllerConfiguration\n":                "apiVersion: ",
 		wholeFile[:len(wholeFile)-len("text\n")] + "1\n": "logFormat: ",
-		"a: [": "yaml",
+		"a: [":                                  "yaml",
+		head + "clientConnection: {qps: -1}\n":  "clientConnection.qps: Invalid",
+		head + "clientConnection: {burst: 0}\n": "clientConnection.burst: Invalid",
+		head + "controllers: {worker: {concurrentSyncs: 0}}\n":       "controllers.worker.concurrentSyncs: Invalid",
+		head + "controllers: {healthcheck: {concurrentSyncs: -2}}\n": "controllers.healthcheck.concurrentSyncs: Invalid",
 	} {
 		_, err := configured(t, content)
 		require.ErrorContains(t, err, "--config-file: ")

@@ -42,13 +42,19 @@ func SecretName(program string) string { return "provider-cluster-" + program }
 // the token of an account.
 func RenewAt(secret *corev1.Secret) (time.Time, bool) { return timeIn(secret, annotationRenew) }
 
-// DueAt returns the time at which Renew has to be called for a Secret; false if it need not be called.
-func DueAt(secret *corev1.Secret) (time.Time, bool) {
-	if at, has := timeIn(secret, annotationCopied); has {
-		return at, true
-	}
+// IsCopy reports whether a Secret has a copy of the token of a WorkloadIdentity.
+func IsCopy(secret *corev1.Secret) bool {
+	_, is := secret.Annotations[annotationCopied]
 
-	return RenewAt(secret)
+	return is
+}
+
+// IsOutdated reports whether gardenlet has renewed the token in the credentials of the shoot since a Secret got a
+// copy: after half of its lifetime, or earlier, for example for another WorkloadIdentity.
+func IsOutdated(secret, source *corev1.Secret) bool {
+	renewedAt := source.Annotations[securityv1alpha1constants.AnnotationWorkloadIdentityTokenRenewTimestamp]
+
+	return renewedAt != "" && secret.Annotations[annotationCopied] != renewedAt
 }
 
 func timeIn(secret *corev1.Secret, annotation string) (time.Time, bool) {

@@ -109,7 +109,7 @@ func (m *Manager) Renew(ctx context.Context, i Identity) error {
 		return err
 	}
 
-	if _, isCopy := timeIn(c.secret, annotationCopied); isCopy {
+	if IsCopy(c.secret) {
 		return c.copy(ctx)
 	}
 

@@ -50,9 +50,8 @@ func TestRenew_WorkloadIdentity(t *testing.T) {
 func requireCopy(t *testing.T, secret *corev1.Secret, token string, due time.Time) {
 	t.Helper()
 
-	at, has := identity.DueAt(secret)
-	require.True(t, has)
-	require.Equal(t, due, at)
+	require.True(t, identity.IsCopy(secret))
+	require.Equal(t, due.Format(time.RFC3339), secret.Annotations["kubevirt.provider.extensions.gardener.cloud/copied-token-renewed-at"])
 	require.Equal(t, token, string(secret.Data[mount.KeyToken]))
 }
 

@@ -15,6 +15,7 @@ import (
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,6 +40,7 @@ func TestWorkloadIdentity(t *testing.T) {
 	stopServing, err := theSeed.TrustWorkloadIdentities(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, stopServing()) })
+	require.True(t, apierrors.IsUnauthorized(theSeed.AuthenticateAs(t.Context(), "garden-other")), "the example admits the projects that it names")
 
 	shoot := newShoot(t, named("identity"))
 	t.Cleanup(func() { require.NoError(t, shoot.StopPods()) })
@@ -131,7 +133,8 @@ func tokens(t *testing.T, identity *securityv1alpha1.WorkloadIdentity) []*seed.T
 }
 
 // requireDistrust requires the reason, and that Gardener tries again, if the provider cluster does not accept the
-// audience of a token.
+// audience of a token. The Shoot changes to another WorkloadIdentity while the token of the first one is valid,
+// which must not be used for the other one.
 func requireDistrust(t *testing.T, shoot *seed.Botanist, account seed.Account) {
 	t.Helper()
 

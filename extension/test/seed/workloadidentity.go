@@ -22,12 +22,10 @@ import (
 	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
-	securityv1alpha1constants "github.com/gardener/gardener/pkg/apis/security/v1alpha1/constants"
 	securityclientset "github.com/gardener/gardener/pkg/client/security/clientset/versioned"
 	tokenrequestor "github.com/gardener/gardener/pkg/gardenlet/controller/tokenrequestor/workloadidentity"
 	"github.com/gardener/gardener/pkg/utils/workloadidentity"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -129,12 +127,22 @@ func (s *Seed) TrustWorkloadIdentities(ctx context.Context) (end func() error, _
 func (s *Seed) awaitTrust(ctx context.Context) error {
 	const every, atMost = 500 * time.Millisecond, 3 * time.Minute
 
+	err := wait.PollUntilContextTimeout(ctx, every, atMost, true, func(ctx context.Context) (bool, error) {
+		return s.AuthenticateAs(ctx, "garden-dev") == nil, nil
+	})
+
+	return wrap(err, "wait until the provider cluster trusts the garden's issuer")
+}
+
+// AuthenticateAs sends a request with a token of a WorkloadIdentity of a namespace of the garden to the provider
+// cluster.
+func (s *Seed) AuthenticateAs(ctx context.Context, namespace string) error {
 	issuer, err := workloadidentity.NewTokenIssuer(s.workloadIdentityKey, workloadIdentityIssuer, 0, int64(time.Hour/time.Second))
 	if err != nil {
 		return err
 	}
 
-	token, _, err := issuer.IssueToken("probe", []string{WorkloadIdentityAudience}, int64(atMost/time.Second))
+	token, _, err := issuer.IssueToken("gardener.cloud:workloadidentity:"+namespace+":probe:UID", []string{WorkloadIdentityAudience}, int64(time.Minute/time.Second))
 	if err != nil {
 		return err
 	}
@@ -147,11 +155,7 @@ func (s *Seed) awaitTrust(ctx context.Context) error {
 		return err
 	}
 
-	err = wait.PollUntilContextTimeout(ctx, every, atMost, true, func(ctx context.Context) (bool, error) {
-		return provider.Create(ctx, &authenticationv1.SelfSubjectReview{}) == nil, nil
-	})
-
-	return wrap(err, "wait until the provider cluster trusts the garden's issuer")
+	return provider.Create(ctx, &authenticationv1.SelfSubjectReview{})
 }
 
 // discovery serves the two documents of the issuer. The address of the keys in the first one is that of the copy.
@@ -265,8 +269,8 @@ func (s *Botanist) UseWorkloadIdentity(ctx context.Context, identity *securityv1
 		return nil, err
 	}
 
-	if err := s.requestToken(ctx, requestor); err != nil {
-		return nil, err
+	if _, err := requestor.Reconcile(ctx, s.credentialsRequest()); err != nil {
+		return nil, wrap(err, "request a token")
 	}
 
 	ctx, cancel := context.WithCancel(ctx)
@@ -279,26 +283,6 @@ func (s *Botanist) UseWorkloadIdentity(ctx context.Context, identity *securityv1
 
 		return <-ended
 	}, nil
-}
-
-// requestToken requests a token at once. gardenlet keeps that of another WorkloadIdentity until it is due.
-func (s *Botanist) requestToken(ctx context.Context, requestor reconcile.Reconciler) error {
-	request := s.credentialsRequest()
-	secret := &corev1.Secret{}
-	if err := s.seed.Client.Get(ctx, request.NamespacedName, secret); err != nil {
-		return err
-	}
-
-	before := secret.DeepCopy()
-	delete(secret.Annotations, securityv1alpha1constants.AnnotationWorkloadIdentityTokenRenewTimestamp)
-
-	if err := s.seed.Client.Patch(ctx, secret, client.MergeFrom(before)); err != nil {
-		return err
-	}
-
-	_, err := requestor.Reconcile(ctx, request)
-
-	return wrap(err, "request a token")
 }
 
 func (s *Botanist) credentialsRequest() reconcile.Request {

@@ -43,6 +43,18 @@ func (e *Evacuator) ServerAndNamespace(kubeconfig []byte) (string, error) {
 	return c.Server + "/" + c.Namespace, nil
 }
 
+// IsSameUser implements spi.Evacuator.
+func (e *Evacuator) IsSameUser(a, b []byte) bool {
+	before, err := e.clients.For(a)
+	if err != nil {
+		return false
+	}
+
+	after, err := e.clients.For(b)
+
+	return err == nil && after.User != "" && before.User == after.User
+}
+
 // evacuations implements spi.Evacuations. Watches detect evacuations without periodic requests.
 // Their caches may be stale, so irreversible actions require Confirm.
 type evacuations struct {

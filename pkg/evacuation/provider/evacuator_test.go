@@ -4,6 +4,7 @@
 package provider
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -301,4 +302,21 @@ func TestMaintainMigrations_DeletesByUID(t *testing.T) {
 
 	require.Equal(t, []string{http.MethodDelete}, requests)
 	require.Equal(t, metav1.NewUIDPreconditions("u"), received.Preconditions)
+}
+
+// TestEvacuator_IsSameUser compares the users that the tokens claim to be of.
+func TestEvacuator_IsSameUser(t *testing.T) {
+	t.Parallel()
+
+	of := func(claims string) []byte {
+		token := "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
+
+		return hostile.KubeconfigWith(t, func(_, user, _ map[string]any) { user["token"] = token })
+	}
+
+	e := New(providerapi.NewCache(providerapi.Options{QPS: 1, Burst: 1}))
+	require.True(t, e.IsSameUser(of(`{"sub":"a","jti":"1"}`), of(`{"sub":"a","jti":"2"}`)))
+	require.False(t, e.IsSameUser(of(`{"sub":"a"}`), of(`{"sub":"b"}`)))
+	require.False(t, e.IsSameUser(of(`{}`), of(`{}`)), "the users are not known")
+	require.False(t, e.IsSameUser([]byte("{"), of(`{"sub":"a"}`)))
 }

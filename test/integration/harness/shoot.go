@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"kubevirt.io/client-go/containerizeddataimporter"
 	"kubevirt.io/client-go/kubevirt"
 
@@ -53,4 +54,12 @@ func NewShoot(t *testing.T) *Shoot {
 	require.NoError(t, err)
 
 	return s
+}
+
+// Impersonate returns the config of a user of the provider cluster.
+func (*Shoot) Impersonate(user string, groups ...string) *rest.Config {
+	config := rest.CopyConfig(lab.Provider.Config())
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+
+	return config
 }

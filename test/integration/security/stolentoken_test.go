@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
@@ -30,9 +31,11 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// thief has the token of the driver's account, and uses it without the driver.
+// thief has a token with which the driver authenticates, and uses it without the driver.
 type thief struct {
 	*harness.Shoot
+
+	name string // in the names of its objects
 
 	kube     kubernetes.Interface
 	kubevirt kubevirt.Interface
@@ -51,20 +54,26 @@ func TestStolenToken(t *testing.T) {
 	require.NoError(t, err)
 
 	worker := s.VM(t, m.Name())
-	theft := steal(t, s)
-	theft.forbidHostDevices(t, worker)
+	account, identity := steal(t, s)
+	account.forbidHostDevices(t, worker)
 
-	t.Run("Workers", func(t *testing.T) { t.Parallel(); theft.requireWorkersOnly(t, worker) })
-	t.Run("Instancetypes", func(t *testing.T) { t.Parallel(); theft.requireNoBorrowedDevices(t, worker) })
-	t.Run("Secrets", func(t *testing.T) { t.Parallel(); theft.requireSecretsOfMachines(t) })
-	t.Run("DataVolumes", func(t *testing.T) { t.Parallel(); theft.requireGoldenImages(t) })
-	t.Run("Foreign", func(t *testing.T) { t.Parallel(); theft.requireForeignUntouched(t, worker) })
+	for _, theft := range []*thief{account, identity} {
+		t.Run(theft.name+"/Workers", func(t *testing.T) { t.Parallel(); theft.requireWorkersOnly(t, worker) })
+		t.Run(theft.name+"/Instancetypes", func(t *testing.T) { t.Parallel(); theft.requireNoBorrowedDevices(t, worker) })
+		t.Run(theft.name+"/Secrets", func(t *testing.T) { t.Parallel(); theft.requireSecretsOfMachines(t) })
+		t.Run(theft.name+"/DataVolumes", func(t *testing.T) { t.Parallel(); theft.requireGoldenImages(t) })
+		t.Run(theft.name+"/Foreign", func(t *testing.T) { t.Parallel(); theft.requireForeignUntouched(t, worker) })
+	}
+
 	t.Cleanup(func() { require.NoError(t, m.Remove(context.WithoutCancel(t.Context()), d)) })
 }
 
-// steal gives the account more permissions than the shipped Role, so that only the
-// policy can refuse requests.
-func steal(t *testing.T, s *harness.Shoot) *thief {
+// identities is the group of WorkloadIdentities: extension/example/authentication-configuration.yaml.
+const identities = "gardener:workloadidentities"
+
+// steal gives the account, and a WorkloadIdentity of Gardener, more permissions than the shipped Role,
+// so that only the policy can refuse requests.
+func steal(t *testing.T, s *harness.Shoot) (account, identity *thief) {
 	t.Helper()
 
 	roles, bindings := s.Kube.RbacV1().Roles(s.ProviderNamespace), s.Kube.RbacV1().RoleBindings(s.ProviderNamespace)
@@ -76,7 +85,10 @@ func steal(t *testing.T, s *harness.Shoot) *thief {
 	_, err = bindings.Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "everything"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "everything"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.ProviderNamespace, Name: "machine-controller"}},
+		Subjects: []rbacv1.Subject{
+			{Kind: rbacv1.ServiceAccountKind, Namespace: s.ProviderNamespace, Name: "machine-controller"},
+			{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: identities},
+		},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 
@@ -85,7 +97,16 @@ func steal(t *testing.T, s *harness.Shoot) *thief {
 	config, err := clientcmd.RESTConfigFromKubeConfig(s.ProviderKubeconfig)
 	require.NoError(t, err)
 
-	stolen := &thief{Shoot: s}
+	return newThief(t, s, "account", config),
+		newThief(t, s, "identity", s.Impersonate("gardener:gardener.cloud:workloadidentity:garden-dev:provider-cluster:UID", identities))
+}
+
+func newThief(t *testing.T, s *harness.Shoot, name string, config *rest.Config) *thief {
+	t.Helper()
+
+	var err error
+
+	stolen := &thief{Shoot: s, name: name}
 	stolen.kube, err = kubernetes.NewForConfig(config)
 	require.NoError(t, err)
 	stolen.kubevirt, err = kubevirt.NewForConfig(config)
@@ -169,6 +190,11 @@ func (h *thief) requireWorkersOnly(t *testing.T, worker *kubevirtv1.VirtualMachi
 			requireRefused(t, err, tc.says)
 		}
 	}
+
+	_, err := h.kubevirt.KubevirtV1().VirtualMachineInstances(h.ProviderNamespace).Create(t.Context(), &kubevirtv1.VirtualMachineInstance{
+		ObjectMeta: metav1.ObjectMeta{Name: "stolen", Labels: worker.DeepCopy().Labels}, Spec: *worker.Spec.Template.Spec.DeepCopy(),
+	}, harness.DryRun)
+	requireRefused(t, err, "may not create VirtualMachineInstances")
 }
 
 // requireNoBorrowedDevices uses an instancetype of the administrator with a GPU, which does not
@@ -178,7 +204,7 @@ func (h *thief) requireNoBorrowedDevices(t *testing.T, worker *kubevirtv1.Virtua
 
 	_, err := h.Shoot.KubeVirt.InstancetypeV1beta1().VirtualMachineInstancetypes(h.ProviderNamespace).Create(t.Context(),
 		&instancetypev1beta1.VirtualMachineInstancetype{
-			ObjectMeta: metav1.ObjectMeta{Name: "gpu"},
+			ObjectMeta: metav1.ObjectMeta{Name: h.name + "-gpu"},
 			Spec: instancetypev1beta1.VirtualMachineInstancetypeSpec{
 				CPU:    instancetypev1beta1.CPUInstancetype{Guest: 1},
 				Memory: instancetypev1beta1.MemoryInstancetype{Guest: resource.MustParse("1Gi")},
@@ -188,10 +214,10 @@ func (h *thief) requireNoBorrowedDevices(t *testing.T, worker *kubevirtv1.Virtua
 	require.NoError(t, err)
 
 	vm := &kubevirtv1.VirtualMachine{
-		ObjectMeta: metav1.ObjectMeta{Name: "borrower", Labels: worker.DeepCopy().Labels}, Spec: *worker.Spec.DeepCopy(),
+		ObjectMeta: metav1.ObjectMeta{Name: h.name + "-borrower", Labels: worker.DeepCopy().Labels}, Spec: *worker.Spec.DeepCopy(),
 	}
 	spec := &vm.Spec.Template.Spec
-	vm.Spec.Instancetype = &kubevirtv1.InstancetypeMatcher{Name: "gpu", Kind: "VirtualMachineInstancetype"}
+	vm.Spec.Instancetype = &kubevirtv1.InstancetypeMatcher{Name: h.name + "-gpu", Kind: "VirtualMachineInstancetype"}
 	vm.Spec.DataVolumeTemplates, spec.Volumes, spec.Domain.Devices.Disks = nil, nil, nil
 	spec.Domain.CPU, spec.Domain.Memory, spec.Domain.Resources = nil, nil, kubevirtv1.ResourceRequirements{}
 
@@ -326,8 +352,7 @@ func (h *thief) requireNoAdoption(t *testing.T, volume *cdiv1beta1.DataVolume, o
 func (h *thief) requireForeignUntouched(t *testing.T, worker *kubevirtv1.VirtualMachine) {
 	t.Helper()
 
-	const name = "admins"
-
+	name := h.name + "-admins"
 	named := metav1.ObjectMeta{Name: name}
 	ctx, one, namespace := t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name}, h.ProviderNamespace
 

@@ -108,7 +108,7 @@ func validateMachineTypes(specs []gardencorev1beta1.MachineType, extended []api.
 			errs = append(errs, field.Invalid(path.Child("name"), e.Name, "spec.machineTypes has no machine type with this name; add it there, or remove this entry"))
 		default:
 			errs = append(errs, validateLimits(t, &e, path)...)
-			errs = append(errs, validation.ValidateDevices(&e, path)...)
+			errs = append(errs, validation.ValidateHardware(&e, path)...)
 		}
 
 		known[e.Name] = e

@@ -4,9 +4,11 @@
 package validator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	extensionswebhook "github.com/gardener/gardener/extensions/pkg/webhook"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	instancetypeapi "kubevirt.io/api/instancetype"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
@@ -143,10 +146,10 @@ func (r *imageRules) validateInherited(images, inherited []api.MachineImages, pa
 // validateInheritedTypes refuses machine types that the parent has, and hardware that none of them has: a project
 // divides what the operator offers into other sizes.
 func validateInheritedTypes(types []api.MachineType, parent *gardencorev1beta1.CloudProfile, inherited []api.MachineType) field.ErrorList {
-	offered := sets.New[hardware]()
+	offered := map[hardware]int{}
 	for i := range inherited {
-		for _, h := range hardwareOf(&inherited[i]) {
-			offered.Insert(h.hardware)
+		for h, n := range counted(hardwareOf(&inherited[i])) {
+			offered[h] = max(offered[h], n)
 		}
 	}
 
@@ -160,14 +163,40 @@ func validateInheritedTypes(types []api.MachineType, parent *gardencorev1beta1.C
 				"the CloudProfile %s already has machine type %s; use another name", parent.Name, types[i].Name)))
 		}
 
-		for _, h := range hardwareOf(&types[i]) {
-			if !offered.Has(h.hardware) {
-				errs = append(errs, field.Forbidden(h.pathIn(path), operator))
-			}
+		errs = append(errs, validateOffered(hardwareOf(&types[i]), offered, path)...)
+	}
+
+	return errs
+}
+
+// validateOffered refuses hardware that no machine type of the operator has, or not as often.
+func validateOffered(used []usedHardware, offered map[hardware]int, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+
+	seen := map[hardware]int{}
+
+	for _, h := range used {
+		seen[h.hardware]++
+
+		switch n := offered[h.hardware]; {
+		case n == 0:
+			errs = append(errs, field.Forbidden(h.pathIn(path), operator))
+		case seen[h.hardware] > n:
+			errs = append(errs, field.Forbidden(h.pathIn(path), fmt.Sprintf(
+				"the machine types of the CloudProfile have at most %d of it; ask the operator to add one with more", n)))
 		}
 	}
 
 	return errs
+}
+
+func counted(used []usedHardware) map[hardware]int {
+	counts := map[hardware]int{}
+	for _, h := range used {
+		counts[h.hardware]++
+	}
+
+	return counts
 }
 
 // hardware is a device, an instance type or a preference of the provider cluster.
@@ -214,12 +243,17 @@ func hardwareOf(t *api.MachineType) []usedHardware {
 	}
 
 	if m := t.Instancetype; m != nil {
-		add(hardware{"instancetype " + m.Kind, m.Name}, "instancetype", -1, "name")
+		add(hardware{kindOf(m.Kind, instancetypeapi.ClusterSingularResourceName), m.Name}, "instancetype", -1, "name")
 	}
 
 	if m := t.Preference; m != nil {
-		add(hardware{"preference " + m.Kind, m.Name}, "preference", -1, "name")
+		add(hardware{kindOf(m.Kind, instancetypeapi.ClusterSingularPreferenceResourceName), m.Name}, "preference", -1, "name")
 	}
 
 	return used
+}
+
+// kindOf returns a kind in the form in which KubeVirt compares it: in lower case, and in the singular.
+func kindOf(kind, otherwise string) string {
+	return strings.TrimSuffix(strings.ToLower(cmp.Or(kind, otherwise)), "s")
 }

@@ -25,8 +25,9 @@ func TestNamespacedCloudProfileValidator_MachineTypes(t *testing.T) {
 	}
 
 	parent := &gardencorev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "kubevirt"}}
-	parent.Spec.MachineTypes = []gardencorev1beta1.MachineType{machineType("gpu", "1"), machineType("u1", "0")}
+	parent.Spec.MachineTypes = []gardencorev1beta1.MachineType{machineType("gpu", "1"), machineType("u1", "0"), machineType("gpus", "2")}
 	parent.Spec.ProviderConfig = &runtime.RawExtension{Raw: []byte(configHead + `[{"name": "gpu", "gpus": [{"name": "a", "deviceName": "example.com/gpu"}]},
+		{"name": "gpus", "gpus": [{"name": "a", "deviceName": "example.com/gpu"}, {"name": "b", "deviceName": "example.com/gpu"}]},
 		{"name": "u1", "instancetype": {"name": "u1.large"}}]}`)}
 
 	for name, tc := range map[string]struct {
@@ -34,6 +35,11 @@ func TestNamespacedCloudProfileValidator_MachineTypes(t *testing.T) {
 	}{
 		"Limits":        {reason: "limits bound the project's own machines", gpus: "0", config: `[{"name": "own", "limits": {"cpu": "4"}}]`},
 		"TwoGPUs":       {reason: "the CloudProfile offers the device", gpus: "2", config: `[{"name": "own", "gpus": [{"name": "a", "deviceName": "example.com/gpu"}, {"name": "b", "deviceName": "example.com/gpu"}]}]`},
+		"ThreeGPUs":     {reason: "the operator offers at most two", gpus: "3", config: `[{"name": "own", "gpus": [{"name": "a", "deviceName": "example.com/gpu"}, {"name": "b", "deviceName": "example.com/gpu"}, {"name": "c", "deviceName": "example.com/gpu"}]}]`, want: "spec.providerConfig.machineTypes[0].gpus[2].deviceName: Forbidden: the machine types of the CloudProfile have at most 2"},
+		"ClusterKind":   {reason: "it is the default", gpus: "0", config: `[{"name": "own", "instancetype": {"name": "u1.large", "kind": "VirtualMachineClusterInstancetypes"}}]`},
+		"Namespaced":    {reason: "it is another object", gpus: "0", config: `[{"name": "own", "instancetype": {"name": "u1.large", "kind": "VirtualMachineInstancetype"}}]`, want: "spec.providerConfig.machineTypes[0].instancetype.name: Forbidden"},
+		"Inferred":      {reason: "the project's image would choose it", gpus: "0", config: `[{"name": "own", "instancetype": {"inferFromVolume": "root-disk"}}]`, want: "spec.providerConfig.machineTypes[0].instancetype.inferFromVolume: Forbidden"},
+		"Revision":      {reason: "it may be of another one", gpus: "0", config: `[{"name": "own", "instancetype": {"name": "u1.large", "revisionName": "x1.huge"}}]`, want: "spec.providerConfig.machineTypes[0].instancetype.revisionName: Forbidden"},
 		"Instancetype":  {reason: "the CloudProfile offers it", gpus: "0", config: `[{"name": "own", "instancetype": {"name": "u1.large"}}]`},
 		"OtherDevice":   {reason: "the operator has not offered it", gpus: "1", config: `[{"name": "own", "gpus": [{"name": "a", "deviceName": "example.com/other"}]}]`, want: "spec.providerConfig.machineTypes[0].gpus[0].deviceName: Forbidden"},
 		"HostDevice":    {reason: "likewise", gpus: "0", config: `[{"name": "own", "hostDevices": [{"name": "a", "deviceName": "example.com/nic"}]}]`, want: "spec.providerConfig.machineTypes[0].hostDevices[0].deviceName: Forbidden"},

@@ -32,19 +32,22 @@ const (
 
 // New creates the webhook for Gardener's own kinds. It reads from the API server instead of a cache:
 // an object that was applied a moment before may be referred to. Unless internal servers are allowed, it
-// refuses WorkloadIdentities with servers that only the seed may call.
-func New(mgr manager.Manager, allowInternalServers bool) (*extensionswebhook.Webhook, error) {
+// refuses WorkloadIdentities with servers that only the seed may call, and always those with other servers than
+// the identities' options allow.
+func New(mgr manager.Manager, allowInternalServers bool, identities *kubevirt.IdentityOptions) (*extensionswebhook.Webhook, error) {
 	garden := mgr.GetAPIReader()
+
+	tokens := &workloadIdentityValidator{allowInternalServers: allowInternalServers, identities: identities}
 
 	webhook, err := extensionswebhook.New(mgr, extensionswebhook.Args{
 		Name: Name,
 		Path: "/webhooks/validate",
 		Validators: map[extensionswebhook.Validator][]extensionswebhook.Type{
-			&shootValidator{garden: garden}:                                        {{Obj: &gardencorev1beta1.Shoot{}}},
-			&cloudProfileValidator{}:                                               {{Obj: &gardencorev1beta1.CloudProfile{}}},
-			&namespacedCloudProfileValidator{garden: garden}:                       {{Obj: &gardencorev1beta1.NamespacedCloudProfile{}}},
-			&bindingValidator{}:                                                    {{Obj: &securityv1alpha1.CredentialsBinding{}}},
-			&workloadIdentityValidator{allowInternalServers: allowInternalServers}: {{Obj: &securityv1alpha1.WorkloadIdentity{}}},
+			&shootValidator{garden: garden}:                  {{Obj: &gardencorev1beta1.Shoot{}}},
+			&cloudProfileValidator{}:                         {{Obj: &gardencorev1beta1.CloudProfile{}}},
+			&namespacedCloudProfileValidator{garden: garden}: {{Obj: &gardencorev1beta1.NamespacedCloudProfile{}}},
+			&bindingValidator{}:                              {{Obj: &securityv1alpha1.CredentialsBinding{}}},
+			tokens:                                           {{Obj: &securityv1alpha1.WorkloadIdentity{}}},
 		},
 		Target:         extensionswebhook.TargetSeed,
 		ObjectSelector: labelled(v1beta1constants.LabelExtensionProviderTypePrefix),

@@ -14,12 +14,14 @@ import (
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 )
 
 // workloadIdentityValidator validates WorkloadIdentities whose tokens a provider cluster accepts. Whether it
 // accepts them is reported by the Infrastructure: its API server knows its issuers and audiences.
 type workloadIdentityValidator struct {
 	allowInternalServers bool
+	identities           *kubevirt.IdentityOptions
 }
 
 var _ extensionswebhook.Validator = (*workloadIdentityValidator)(nil)
@@ -53,7 +55,7 @@ func (v *workloadIdentityValidator) validateConfig(identity, oldIdentity *securi
 		return errs
 	}
 
-	errs := validation.ValidateWorkloadIdentityConfig(config, v.allowInternalServers, path)
+	errs := validation.ValidateWorkloadIdentityConfig(config, v.allowInternalServers, v.identities.Allows, path)
 
 	oldConfig := &api.WorkloadIdentityConfig{}
 	if oldIdentity == nil || len(api.Decode(oldIdentity.Spec.TargetSystem.ProviderConfig, path, oldConfig)) > 0 {

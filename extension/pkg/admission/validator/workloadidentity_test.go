@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 )
 
 // workloadIdentity returns a WorkloadIdentity with fields of its config.
@@ -52,9 +54,9 @@ func TestWorkloadIdentityValidator(t *testing.T) {
 
 			var err error
 			if tc.old == nil {
-				err = (&workloadIdentityValidator{}).Validate(t.Context(), tc.identity, nil)
+				err = (&workloadIdentityValidator{identities: &kubevirt.IdentityOptions{}}).Validate(t.Context(), tc.identity, nil)
 			} else {
-				err = (&workloadIdentityValidator{}).Validate(t.Context(), tc.identity, tc.old)
+				err = (&workloadIdentityValidator{identities: &kubevirt.IdentityOptions{}}).Validate(t.Context(), tc.identity, tc.old)
 			}
 
 			if tc.want == "" {
@@ -65,7 +67,19 @@ func TestWorkloadIdentityValidator(t *testing.T) {
 		})
 	}
 
-	require.NoError(t, (&workloadIdentityValidator{allowInternalServers: true}).Validate(t.Context(), workloadIdentity(`"server": "https://localhost", "namespace": "a"`), nil))
+	require.NoError(t, (&workloadIdentityValidator{allowInternalServers: true, identities: &kubevirt.IdentityOptions{}}).Validate(t.Context(), workloadIdentity(`"server": "https://localhost", "namespace": "a"`), nil))
+}
+
+// TestWorkloadIdentityValidator_AllowedServers refuses a server that is not the operator's, also as a change.
+func TestWorkloadIdentityValidator_AllowedServers(t *testing.T) {
+	t.Parallel()
+
+	v := &workloadIdentityValidator{identities: &kubevirt.IdentityOptions{AllowedServers: []string{"https://provider.example.com"}}}
+	attackers := workloadIdentity(`"server": "https://attacker.example.net", "namespace": "machines"`)
+
+	require.NoError(t, v.Validate(t.Context(), workloadIdentity(validIdentity), nil))
+	require.ErrorContains(t, v.Validate(t.Context(), attackers, nil), "spec.targetSystem.providerConfig.server: Forbidden")
+	require.ErrorContains(t, v.Validate(t.Context(), attackers, workloadIdentity(validIdentity)), "spec.targetSystem.providerConfig.server: Forbidden")
 }
 
 func TestBindingValidator_Kinds(t *testing.T) {

@@ -152,6 +152,59 @@ func TestRenewal_Unhealthy(t *testing.T) {
 	}
 }
 
+// TestRenewal_Copies lets copies follow the credentials of the shoot within a minute, also if gardenlet renews these
+// long before they are due, for example for another WorkloadIdentity.
+func TestRenewal_Copies(t *testing.T) {
+	t.Parallel()
+
+	const renewTimestamp = "workloadidentity.security.gardener.cloud/token-renew-timestamp"
+
+	cp := newControlPlane()
+	a := newAccounts(t, cp, clusterObject(t))
+	due := time.Now().Add(12 * time.Hour)
+
+	change(t, a.seed, "cloudprovider", func(secret *corev1.Secret) {
+		secret.Annotations = map[string]string{renewTimestamp: due.Format(time.RFC3339)}
+		secret.Labels = map[string]string{
+			"security.gardener.cloud/purpose":                   "workload-identity-token-requestor",
+			"workloadidentity.security.gardener.cloud/provider": "kubevirt",
+		}
+		secret.Data["token"] = []byte("new")
+	})
+
+	for _, program := range all {
+		change(t, a.seed, identity.SecretName(program), func(secret *corev1.Secret) {
+			secret.Annotations = map[string]string{"kubevirt.provider.extensions.gardener.cloud/copied-token-renewed-at": due.Format(time.RFC3339)}
+		})
+	}
+
+	reconciled := func() []string {
+		result, err := (&renewal{accounts: a}).Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(cp)})
+		require.NoError(t, err)
+		require.Positive(t, result.RequeueAfter)
+		require.LessOrEqual(t, result.RequeueAfter, time.Minute)
+
+		return a.replaced(t)
+	}
+
+	require.Empty(t, reconciled(), "gardenlet has not renewed them")
+
+	change(t, a.seed, "cloudprovider", func(secret *corev1.Secret) {
+		secret.Annotations[renewTimestamp] = due.Add(-time.Hour).Format(time.RFC3339)
+	})
+	require.Equal(t, all, reconciled())
+	require.Equal(t, all, reconciled(), "they remain copies")
+}
+
+func change(t *testing.T, seed client.Client, name string, mutate func(*corev1.Secret)) {
+	t.Helper()
+
+	secret := &corev1.Secret{}
+	require.NoError(t, seed.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, secret))
+	mutate(secret)
+	require.NoError(t, seed.Update(t.Context(), secret))
+}
+
 // clusterObject returns the Cluster of the shoot in the seed.
 func clusterObject(t *testing.T) *extensionsv1alpha1.Cluster {
 	t.Helper()

@@ -4,6 +4,7 @@
 package controlplane
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,23 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
 )
+
+// TestProviderCluster_WorkloadIdentities requires the manifests of provider clusters to match the group of WorkloadIdentities.
+func TestProviderCluster_WorkloadIdentities(t *testing.T) {
+	t.Parallel()
+
+	const group = "gardener:workloadidentities"
+
+	example, err := os.ReadFile("../../../example/authentication-configuration.yaml")
+	require.NoError(t, err)
+	require.Contains(t, string(example), `"['`+group+`']"`)
+
+	for file, matches := range map[string]string{"flowschema.yaml": "name: " + group + "\n", "worker-machines.yaml": "'" + group + "' in request.userInfo"} {
+		raw, err := kubernetes.Manifests.ReadFile("provider-cluster/" + file)
+		require.NoError(t, err)
+		require.Contains(t, string(raw), matches, file)
+	}
+}
 
 // TestIdentities_FlowSchema requires kubernetes/provider-cluster to give each request of the accounts its own priority:
 // otherwise, load balancers and volumes wait behind the requests of other tenants.

@@ -207,8 +207,8 @@ func keptBy(t *testing.T, monitor *monitoringv1.ServiceMonitor) *regexp.Regexp {
 	return nil
 }
 
-// TestClusterFilters requires the chart of the extension to have a filter for the log of each program in the control plane that
-// writes in the format of klog.
+// TestClusterFilters requires one filter, Gardener's or that of the extension's chart, for the log of each program in the
+// control plane that writes in the format of klog, and none of the extension's for programs of other providers.
 func TestClusterFilters(t *testing.T) {
 	t.Parallel()
 
@@ -216,7 +216,11 @@ func TestClusterFilters(t *testing.T) {
 		RenderEmbeddedFS(charts.Installation, charts.ExtensionPath, "provider-kubevirt", "extension", nil)
 	require.NoError(t, err)
 
-	var matches []string
+	gardener, err := machinecontrollermanager.CentralLoggingConfiguration()
+	require.NoError(t, err)
+	require.Len(t, gardener.Filters, 1)
+
+	matches := []string{gardener.Filters[0].Spec.Match}
 
 	for _, manifest := range release.Manifests {
 		filter := &fluentbitv1alpha2.ClusterFilter{}
@@ -243,15 +247,21 @@ func TestClusterFilters(t *testing.T) {
 
 	require.Greater(t, len(programs), 7)
 
-	for _, program := range programs {
-		tag := "kubernetes.var.log.containers." + program[0] + "-5d4f_" + namespace + "_" + program[1] + "-0123.log"
-		filters := slices.DeleteFunc(slices.Clone(matches), func(pattern string) bool {
+	filtersOf := func(pod, namespace, container string) []string {
+		tag := "kubernetes.var.log.containers." + pod + "-5d4f_" + namespace + "_" + container + "-0123.log"
+
+		return slices.DeleteFunc(slices.Clone(matches), func(pattern string) bool {
 			matched, err := path.Match(pattern, tag)
 			require.NoError(t, err)
 
 			return !matched
 		})
-
-		require.Len(t, filters, map[bool]int{true: 0, false: 1}[program[1] == "kubevirt-provider-proxy"], "%s: its log is not in the format of klog", tag)
 	}
+
+	for _, program := range programs {
+		want := map[bool]int{true: 0, false: 1}[program[1] == "kubevirt-provider-proxy"]
+		require.Len(t, filtersOf(program[0], namespace, program[1]), want, "%v: its log is not in the format of klog", program)
+	}
+
+	require.Empty(t, filtersOf("csi-driver-controller", "shoot--p--kubevirt-csi", "aws-csi-driver"), "another provider's")
 }

@@ -100,7 +100,12 @@ func (r *renewal) renew(ctx context.Context, cp *extensionsv1alpha1.ControlPlane
 	return failed
 }
 
-// next returns the earliest time at which a token is due for renewal; found is false without one.
+// copyPeriod is the interval in which copies are compared with the credentials of the shoot: gardenlet may renew
+// these at any time.
+const copyPeriod = time.Minute
+
+// next returns the earliest time at which a token is due for renewal, or a copy has to be compared; found is false
+// without one.
 func (r *renewal) next(ctx context.Context, cp *extensionsv1alpha1.ControlPlane) (next time.Time, found bool, _ error) {
 	for _, i := range identities {
 		secret := &corev1.Secret{}
@@ -110,11 +115,34 @@ func (r *renewal) next(ctx context.Context, cp *extensionsv1alpha1.ControlPlane)
 			return time.Time{}, false, err
 		}
 
-		if at, has := identity.DueAt(secret); has && (!found || at.Before(next)) {
+		at, has := identity.RenewAt(secret)
+		if identity.IsCopy(secret) {
+			has = true
+
+			if at, err = r.copyDue(ctx, cp, secret); err != nil {
+				return time.Time{}, false, err
+			}
+		}
+
+		if has && (!found || at.Before(next)) {
 			next = at
 			found = true
 		}
 	}
 
 	return next, found, nil
+}
+
+// copyDue returns when a copy is due.
+func (r *renewal) copyDue(ctx context.Context, cp *extensionsv1alpha1.ControlPlane, secret *corev1.Secret) (time.Time, error) {
+	source := &corev1.Secret{}
+	if err := r.accounts.seed.Get(ctx, client.ObjectKey{Namespace: cp.Spec.SecretRef.Namespace, Name: cp.Spec.SecretRef.Name}, source); err != nil {
+		return time.Time{}, fmt.Errorf("get the credentials of the shoot: %w", err)
+	}
+
+	if identity.IsOutdated(secret, source) {
+		return time.Now(), nil
+	}
+
+	return time.Now().Add(copyPeriod), nil
 }

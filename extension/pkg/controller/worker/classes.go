@@ -12,7 +12,6 @@ import (
 	"github.com/gardener/gardener/pkg/controllerutils"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -63,7 +62,7 @@ const resourceGPU corev1.ResourceName = "gpu"
 // node of a pool without machines.
 func (d *delegate) nodeTemplateOf(p *pool, zone string) *machinev1alpha1.NodeTemplate {
 	t := &machinev1alpha1.NodeTemplate{
-		Capacity:     corev1.ResourceList{resourceGPU: resource.MustParse("0")},
+		Capacity:     corev1.ResourceList{},
 		InstanceType: p.MachineType,
 		Region:       d.worker.Spec.Region,
 		Zone:         zone,
@@ -78,9 +77,7 @@ func (d *delegate) nodeTemplateOf(p *pool, zone string) *machinev1alpha1.NodeTem
 	// gardenlet keeps the template of an existing pool when the operator changes the machine type.
 	t.Capacity[corev1.ResourceCPU] = p.CPUs()
 	t.Capacity[corev1.ResourceMemory] = p.MemoryRequest()
-	if gpus := p.GPUs(); !gpus.IsZero() {
-		t.Capacity[resourceGPU] = gpus
-	}
+	t.Capacity[resourceGPU] = p.GPUs()
 
 	if own := p.Config.NodeTemplate; own != nil {
 		maps.Copy(t.Capacity, own.Capacity)

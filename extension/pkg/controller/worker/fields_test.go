@@ -328,6 +328,9 @@ func TestNodeTemplateOf_GPUs(t *testing.T) {
 		"GPUs": {"it passes two through, whatever gardenlet copied before", func(s *setting) {
 			s.profile.MachineTypes = []api.MachineType{{Name: "standard-1", GPUs: []kubevirtv1.GPU{{Name: "a", DeviceName: "a/b"}, {Name: "b", DeviceName: "a/b"}}}}
 		}, "2"},
+		"Removed": {"gardenlet keeps the template of the old machine type", func(s *setting) {
+			s.worker.Spec.Pools[0].NodeTemplate = &extensionsv1alpha1.NodeTemplate{Capacity: corev1.ResourceList{"gpu": resource.MustParse("1")}}
+		}, "0"},
 		"Instancetype": {"only the CloudProfile declares its GPUs", func(s *setting) {
 			s.machineType().GPU = resource.MustParse("4")
 			s.profile.MachineTypes = []api.MachineType{{Name: "standard-1", Instancetype: &kubevirtv1.InstancetypeMatcher{Name: "gpu"}}}

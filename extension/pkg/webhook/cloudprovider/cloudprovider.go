@@ -30,23 +30,25 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 )
 
-// AddToManager creates the webhook.
-func AddToManager(mgr manager.Manager) (*extensionswebhook.Webhook, error) {
+// New creates the webhook. It refuses WorkloadIdentities with other servers than the options allow.
+func New(mgr manager.Manager, identities *kubevirt.IdentityOptions) (*extensionswebhook.Webhook, error) {
 	log := mgr.GetLogger().WithName("cloudprovider-webhook")
 
 	return cloudprovider.New(mgr, cloudprovider.Args{
 		Provider: kubevirt.Type,
-		Mutator:  cloudprovider.NewMutator(mgr, log, &ensurer{}),
+		Mutator:  cloudprovider.NewMutator(mgr, log, &ensurer{identities: identities}),
 	})
 }
 
 // ensurer changes the Secret.
-type ensurer struct{}
+type ensurer struct {
+	identities *kubevirt.IdentityOptions
+}
 
 // EnsureCloudProviderSecret implements cloudprovider.Ensurer. It does not change an invalid kubeconfig:
 // the Infrastructure controller reports it to the user. It refuses an invalid config of a
 // WorkloadIdentity: the previous one remains in effect.
-func (*ensurer) EnsureCloudProviderSecret(ctx context.Context, gctx gcontext.GardenContext, secret, _ *corev1.Secret) error {
+func (e *ensurer) EnsureCloudProviderSecret(ctx context.Context, gctx gcontext.GardenContext, secret, oldSecret *corev1.Secret) error {
 	cluster, err := clusterOf(ctx, gctx)
 	if err != nil {
 		return fmt.Errorf("get Cluster: %w", err)
@@ -61,7 +63,7 @@ func (*ensurer) EnsureCloudProviderSecret(ctx context.Context, gctx gcontext.Gar
 	}
 
 	if kubevirt.IsWorkloadIdentity(secret) {
-		return writeKubeconfig(secret, namespace)
+		return e.writeKubeconfig(secret, oldSecret, namespace)
 	}
 
 	if namespace == "" {

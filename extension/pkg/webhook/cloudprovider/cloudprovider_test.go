@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 )
 
@@ -39,11 +40,11 @@ func mutated(t *testing.T, raw, infrastructureConfig string) []byte {
 	gctx := gcontext.NewInternalGardenContext(&extensionscontroller.Cluster{Shoot: shoot})
 	secret := &corev1.Secret{Data: map[string][]byte{"kubeconfig": []byte(raw)}}
 
-	require.NoError(t, (&ensurer{}).EnsureCloudProviderSecret(t.Context(), gctx, secret, nil))
+	require.NoError(t, (&ensurer{identities: &kubevirt.IdentityOptions{}}).EnsureCloudProviderSecret(t.Context(), gctx, secret, nil))
 
 	once := secret.Data["kubeconfig"]
 
-	require.NoError(t, (&ensurer{}).EnsureCloudProviderSecret(t.Context(), gctx, secret, nil))
+	require.NoError(t, (&ensurer{identities: &kubevirt.IdentityOptions{}}).EnsureCloudProviderSecret(t.Context(), gctx, secret, nil))
 	require.Equal(t, string(once), string(secret.Data["kubeconfig"]), "written twice")
 
 	return once
@@ -83,7 +84,7 @@ func TestEnsureCloudProviderSecret_AwaitsCluster(t *testing.T) {
 			t.Parallel()
 
 			synctest.Test(t, func(t *testing.T) {
-				require.ErrorIs(t, (&ensurer{}).EnsureCloudProviderSecret(t.Context(), &tc.cache, &corev1.Secret{}, nil), tc.want, tc.reason)
+				require.ErrorIs(t, (&ensurer{identities: &kubevirt.IdentityOptions{}}).EnsureCloudProviderSecret(t.Context(), &tc.cache, &corev1.Secret{}, nil), tc.want, tc.reason)
 			})
 		})
 	}

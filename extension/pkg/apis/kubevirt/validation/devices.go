@@ -14,8 +14,43 @@ import (
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 )
 
-// ValidateDevices returns the errors of the devices of a machine type.
-func ValidateDevices(t *api.MachineType, path *field.Path) field.ErrorList {
+// ValidateHardware returns the errors of the devices, the instance type and the preference of a machine type.
+func ValidateHardware(t *api.MachineType, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+
+	if m := t.Instancetype; m != nil {
+		errs = append(errs, validateMatcher(m.Name, m.RevisionName, m.InferFromVolume, path.Child("instancetype"))...)
+	}
+
+	if m := t.Preference; m != nil {
+		errs = append(errs, validateMatcher(m.Name, m.RevisionName, m.InferFromVolume, path.Child("preference"))...)
+	}
+
+	return append(errs, validateDevices(t, path)...)
+}
+
+// validateMatcher requires the name of an instance type or a preference. The labels of a volume come from its
+// image, which a project can choose, and a revision may be of any instance type: with them, the author of an
+// image would choose the hardware.
+func validateMatcher(name, revision, volume string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+
+	if volume != "" {
+		errs = append(errs, field.Forbidden(path.Child("inferFromVolume"), "set the name instead: the image of a worker must not choose it"))
+	}
+
+	if revision != "" {
+		errs = append(errs, field.Forbidden(path.Child("revisionName"), "remove it: KubeVirt sets it in each virtual machine"))
+	}
+
+	if name == "" && volume == "" {
+		errs = append(errs, field.Required(path.Child("name"), "name an object of the provider cluster"))
+	}
+
+	return errs
+}
+
+func validateDevices(t *api.MachineType, path *field.Path) field.ErrorList {
 	d := &deviceRules{claims: t.ResourceClaims, used: sets.New[string]()}
 
 	for i, gpu := range t.GPUs {

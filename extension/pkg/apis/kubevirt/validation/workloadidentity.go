@@ -23,9 +23,13 @@ import (
 const maxCertificateAuthority = 64 << 10
 
 // ValidateWorkloadIdentityConfig returns the errors of a WorkloadIdentityConfig. Unless internal servers are
-// allowed, a server that only the seed may call is one.
-func ValidateWorkloadIdentityConfig(config *api.WorkloadIdentityConfig, allowInternalServers bool, path *field.Path) field.ErrorList {
+// allowed, a server that only the seed may call is one, and always one that the operator does not allow.
+func ValidateWorkloadIdentityConfig(config *api.WorkloadIdentityConfig, allowInternalServers bool, allows func(server string) bool, path *field.Path) field.ErrorList {
 	errs := validateServer(config.Server, allowInternalServers, path.Child("server"))
+	if len(errs) == 0 && !allows(config.Server) {
+		errs = append(errs, field.Forbidden(path.Child("server"), "use a server to which the operator of the garden allows tokens to be sent (workloadIdentity.allowedServers)"))
+	}
+
 	errs = append(errs, validateCertificateAuthority(config.CertificateAuthority, path.Child("certificateAuthority"))...)
 
 	if name := config.TLSServerName; name != "" && !isHostName(name) {

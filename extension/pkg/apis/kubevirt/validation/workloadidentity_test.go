@@ -24,6 +24,8 @@ func TestValidateWorkloadIdentityConfig(t *testing.T) {
 	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 	key := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("canary")}))
 
+	allows := func(server string) bool { return !strings.Contains(server, "attacker") }
+
 	for name, tc := range map[string]struct {
 		reason string
 		change func(*api.WorkloadIdentityConfig)
@@ -38,6 +40,7 @@ func TestValidateWorkloadIdentityConfig(t *testing.T) {
 		"HTTP":           {"tokens must not travel in clear", func(c *api.WorkloadIdentityConfig) { c.Server = "http://canary.example.com" }, "config.server: Invalid value: must be an https URL"},
 		"Credentials":    {"they would be logged", func(c *api.WorkloadIdentityConfig) { c.Server = "https://a:canary@example.com" }, "config.server: Invalid value: must be an https URL"},
 		"InternalServer": {"it is the seed's", func(c *api.WorkloadIdentityConfig) { c.Server = "https://127.0.0.1" }, "is a loopback address; use an address"},
+		"Forbidden":      {"tokens go to the operator's servers only", func(c *api.WorkloadIdentityConfig) { c.Server = "https://attacker.example.com" }, "config.server: Forbidden: use a server to which the operator of the garden allows tokens"},
 		"NotPEM":         {"the authority is PEM, not base64", func(c *api.WorkloadIdentityConfig) { c.CertificateAuthority = "canary" }, "config.certificateAuthority: Invalid value: must contain PEM"},
 		"Key":            {"a private key belongs elsewhere", func(c *api.WorkloadIdentityConfig) { c.CertificateAuthority += key }, "config.certificateAuthority: Invalid value: must contain PEM"},
 		"Large":          {"the authority is copied into Secrets", func(c *api.WorkloadIdentityConfig) { c.CertificateAuthority = strings.Repeat("canary", 20000) }, "config.certificateAuthority: Too long"},
@@ -51,7 +54,7 @@ func TestValidateWorkloadIdentityConfig(t *testing.T) {
 			config := &api.WorkloadIdentityConfig{Server: "https://provider.example.com:6443", CertificateAuthority: authority, TLSServerName: "api.example.com", Namespace: "machines"}
 			tc.change(config)
 
-			err := ValidateWorkloadIdentityConfig(config, false, field.NewPath("config")).ToAggregate()
+			err := ValidateWorkloadIdentityConfig(config, false, allows, field.NewPath("config")).ToAggregate()
 			if tc.want == "" {
 				require.NoError(t, err, tc.reason)
 
@@ -64,7 +67,7 @@ func TestValidateWorkloadIdentityConfig(t *testing.T) {
 	}
 
 	internal := &api.WorkloadIdentityConfig{Server: "https://127.0.0.1", Namespace: "machines"}
-	require.Empty(t, ValidateWorkloadIdentityConfig(internal, true, nil), "the operator allows internal servers")
+	require.Empty(t, ValidateWorkloadIdentityConfig(internal, true, allows, nil), "the operator allows internal servers")
 }
 
 func TestValidateWorkloadIdentityConfigUpdate(t *testing.T) {
