@@ -51,7 +51,7 @@ func base(in *spi.CreateMachineInput, namespace string) (*kubevirtv1.VirtualMach
 			RunStrategy:         ptr.To(runStrategy(in.Spec)),
 			DataVolumeTemplates: dataVolumeTemplates(in),
 			Template: &kubevirtv1.VirtualMachineInstanceTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: templateLabels(in)},
+				ObjectMeta: metav1.ObjectMeta{Labels: templateLabels(in), Annotations: templateAnnotations(in.Spec)},
 				Spec:       instanceSpec(in),
 			},
 		},

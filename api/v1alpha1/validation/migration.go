@@ -82,24 +82,19 @@ func reservationBlockers(disks []kubevirtv1.Disk, path *field.Path) []Warning {
 	return blockers
 }
 
-// networkBlocker returns a bridge to the pod network, unless an annotation allows it: on another
-// host, the guest would lose its address.
+// networkBlocker returns a bridge to the pod network, unless the spec allows its migration: on another
+// host, the guest would lose its address. Whether a binding plugin can migrate is not known here.
 func networkBlocker(spec *v1alpha1.ProviderSpec) []Warning {
 	path := root().Child("networks")
-
-	for i, n := range spec.Networks {
-		if n.Default || (n.Pod != nil && (n.Masquerade != nil || n.Binding != nil)) {
-			return nil
-		}
-
-		if n.Pod != nil {
-			path = path.Index(i)
-		}
+	if i := slices.IndexFunc(spec.Networks, func(n v1alpha1.Network) bool { return n.Pod != nil }); i >= 0 {
+		path = path.Index(i)
 	}
 
+	primary := spec.PrimaryNetwork()
+	blocks := primary.Pod != nil && bridges(*primary) && !primary.Pod.AllowBridgeLiveMigration
 	t, _ := instanceTemplate(spec)
 	_, allowed := t.Metadata.Annotations[kubevirtv1.AllowPodBridgeNetworkLiveMigrationAnnotation]
 
-	return warnIf(path, !allowed, "bridges to the pod network (if the provider's network keeps the guest's addresses, set the annotation "+
-		kubevirtv1.AllowPodBridgeNetworkLiveMigrationAnnotation+" in the template's metadata)")
+	return warnIf(path, blocks && !allowed, "bridges to the pod network (use passtBinding, or, if the provider's network keeps the guest's addresses, "+
+		"pod.allowBridgeLiveMigration)")
 }

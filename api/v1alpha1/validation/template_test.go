@@ -249,6 +249,14 @@ func TestValidateLiveMigration_PodBridge(t *testing.T) {
 
 	require.Empty(t, details(t, `virtualMachineTemplate: {spec: {template: {metadata: {annotations:`+
 		` {kubevirt.io/allow-pod-bridge-network-live-migration: ""}}, spec: {evictionStrategy: LiveMigrate}}}}`))
+
+	const migrates = "\nvirtualMachineTemplate: {spec: {template: {spec: {evictionStrategy: LiveMigrate}}}}"
+
+	for _, network := range []string{`{pod: {allowBridgeLiveMigration: true}}`, `{pod: {}, passtBinding: {}}`, `{pod: {}, masquerade: {}}`, `{name: a, default: true}`} {
+		require.Empty(t, details(t, "networks: ["+network+"]"+migrates), network)
+	}
+
+	require.Contains(t, details(t, "networks: [{name: a}, {pod: {}}]"+migrates)[0], "networks[1] bridges to the pod network (use passtBinding")
 }
 
 // TestValidateEvictionStrategy_Evacuation verifies that External is allowed if the driver acts on it.
