@@ -33,6 +33,8 @@ type Settings struct {
 	Region string
 	// SSHPublicKey is the key for SSH access to the machines; empty if SSH access is disabled.
 	SSHPublicKey []byte
+	// PodNetwork is the connection of the machines to the pod network; nil for a bridge.
+	PodNetwork *api.PodNetwork
 	// Networks are the networks of the machines.
 	Networks []api.NetworkStatus
 	// Profile and ProfileConfig are the CloudProfile, and its decoded providerConfig.

@@ -60,7 +60,7 @@ func (p *Pool) providerSpec(zone int, template *providerspec.VirtualMachineTempl
 		AdditionalVolumes:              p.additionalVolumes(),
 		DisablePreAllocatedDataVolumes: p.Config.DisablePreAllocatedDataVolumes,
 		Devices:                        p.Config.Devices,
-		Networks:                       networksOf(p.settings.Networks),
+		Networks:                       p.settings.networks(),
 		DNSPolicy:                      p.Config.DNSPolicy,
 		DNSConfig:                      p.Config.DNSConfig,
 		CloudInit:                      p.Image.Source.CloudInit,
@@ -190,13 +190,36 @@ func dataVolume(v Volume) providerspec.DataVolume {
 	}}}
 }
 
-func networksOf(statuses []api.NetworkStatus) []providerspec.Network {
+// networks returns the networks of the machines. The pod network is the last one: secondary interfaces are named by
+// their index.
+func (s *Settings) networks() []providerspec.Network {
 	var networks []providerspec.Network
-	for _, n := range statuses {
+
+	for _, n := range s.Networks {
 		networks = append(networks, providerspec.Network{Name: n.Name, Default: n.Default, Binding: n.Binding, MAC: n.MAC})
 	}
 
+	if s.PodNetwork != nil {
+		networks = append(networks, podNetwork(s.PodNetwork))
+	}
+
 	return networks
+}
+
+func podNetwork(pod *api.PodNetwork) providerspec.Network {
+	network := providerspec.Network{Pod: &providerspec.PodNetwork{AllowBridgeLiveMigration: pod.AllowBridgeLiveMigration}}
+
+	switch pod.Binding {
+	case "", api.BindingBridge:
+	case api.BindingMasquerade:
+		network.Masquerade = &kubevirtv1.InterfaceMasquerade{}
+	case api.BindingPasst:
+		network.PasstBinding = &kubevirtv1.InterfacePasstBinding{}
+	default:
+		network.Binding = &kubevirtv1.PluginBinding{Name: pod.Binding}
+	}
+
+	return network
 }
 
 // sshKeys returns the shoot's public key. There is none if SSH access is disabled.

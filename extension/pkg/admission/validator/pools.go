@@ -34,6 +34,7 @@ func (c *validationContext) validatePools(ctx context.Context, networks []api.Ne
 	settings := &workerpool.Settings{
 		TechnicalID:   c.technicalID(),
 		Region:        c.Spec.Region,
+		PodNetwork:    c.podNetwork(),
 		Networks:      networks,
 		Profile:       c.profile,
 		ProfileConfig: &c.profileConfig,

@@ -204,6 +204,17 @@ func (c *validationContext) networks() []api.NetworkStatus {
 	return networks
 }
 
+// podNetwork returns the connection of the machines to the pod network as the Infrastructure will report it. It is not
+// known for an existing Shoot that does not set it, which keeps the default of its creation.
+func (c *validationContext) podNetwork() *api.PodNetwork {
+	byDefault := c.profileConfig.PodNetwork
+	if c.old != nil {
+		byDefault = nil
+	}
+
+	return validation.PodNetworkOf(&c.infrastructureConfig.Networks, byDefault)
+}
+
 // technicalID returns the technical ID of the Shoot, or any other for a new Shoot, which does not have one
 // yet: Gardener bounds its length.
 func (c *validationContext) technicalID() string { return cmp.Or(c.Status.TechnicalID, anyTechnicalID) }

@@ -42,6 +42,8 @@ func (a *actuator) reconcileObjects(ctx context.Context, infra *extensionsv1alph
 
 	defer f.provider.Close()
 
+	f.adoptDefaults(infra.Status.State == nil && !r.hasMachines())
+
 	if err := f.reconcileNamespace(ctx); err != nil {
 		return err
 	}
@@ -64,8 +66,13 @@ func (a *actuator) reconcileObjects(ctx context.Context, infra *extensionsv1alph
 	}
 
 	return a.updateStatus(ctx, infra, f, cluster.Shoot.Spec.Networking, &api.InfrastructureStatus{
-		TypeMeta:  api.TypeMeta("InfrastructureStatus"),
-		Namespace: f.namespace,
-		Networks:  networks,
-	}, &api.InfrastructureState{TypeMeta: api.TypeMeta("InfrastructureState"), Networks: f.found})
+		TypeMeta:   api.TypeMeta("InfrastructureStatus"),
+		Namespace:  f.namespace,
+		PodNetwork: f.podNetwork(),
+		Networks:   networks,
+	}, &api.InfrastructureState{
+		TypeMeta:          api.TypeMeta("InfrastructureState"),
+		DefaultPodNetwork: f.state.DefaultPodNetwork,
+		Networks:          f.found,
+	})
 }

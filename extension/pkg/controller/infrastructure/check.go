@@ -90,7 +90,7 @@ func (f *flow) check(ctx context.Context, region string, cluster *extensionscont
 // checkMachines checks what the machines of the shoot need, except for what they use already.
 func (f *flow) checkMachines(ctx context.Context, region string, cluster *extensionscontroller.Cluster, r *running) []fault {
 	pools := f.pools(cluster)
-	faults := slices.Concat(f.checkStorageClasses(ctx, pools, r), f.checkZones(ctx, region, pools, r))
+	faults := slices.Concat(f.checkStorageClasses(ctx, pools, r), f.checkZones(ctx, region, pools, r), f.checkBinding(ctx, r))
 
 	if !r.hasMinimum(cluster.Shoot) {
 		faults = append(faults, f.checkQuota(ctx, cluster.Shoot, pools)...)
@@ -252,9 +252,6 @@ func addTimes(sum *resource.Quantity, one resource.Quantity, times int64) {
 	sum.Add(one)
 }
 
-// hotplugGates are the feature gates with which KubeVirt attaches volumes to running machines.
-var hotplugGates = []string{"HotplugVolumes", "DeclarativeHotplugVolumes"}
-
 // checkHotplug checks that volumes of pods can be attached, if the CloudProfile offers storage classes
 // for them. Reading KubeVirt's configuration is an optional permission.
 func (f *flow) checkHotplug(ctx context.Context) []fault {
@@ -269,11 +266,15 @@ func (f *flow) checkHotplug(ctx context.Context) []fault {
 	}}
 }
 
-// hotplugs reports whether an installation of KubeVirt attaches volumes to running machines. The second
-// gate is enabled by default since v1.9 (pkg/virt-config/featuregate).
+// hotplugs reports whether an installation of KubeVirt attaches volumes to running machines.
 func hotplugs(k *kubevirtv1.KubeVirt) bool {
-	developer := ptr.Deref(k.Spec.Configuration.DeveloperConfiguration, kubevirtv1.DeveloperConfiguration{})
-	if slices.ContainsFunc(hotplugGates, func(gate string) bool { return slices.Contains(developer.FeatureGates, gate) }) {
+	return slices.Contains(developerOf(k).FeatureGates, "HotplugVolumes") || hasGate(k, "DeclarativeHotplugVolumes")
+}
+
+// hasGate reports whether a feature gate is on that is Beta. KubeVirt enables these by default since v1.9
+// (pkg/virt-config/featuregate).
+func hasGate(k *kubevirtv1.KubeVirt, gate string) bool {
+	if slices.Contains(developerOf(k).FeatureGates, gate) {
 		return true
 	}
 
@@ -282,5 +283,9 @@ func hotplugs(k *kubevirtv1.KubeVirt) bool {
 		return true // It is not known.
 	}
 
-	return !version.LessThan(semver.New(1, 9, 0, "", "")) && !slices.Contains(developer.DisabledFeatureGates, hotplugGates[1])
+	return !version.LessThan(semver.New(1, 9, 0, "", "")) && !slices.Contains(developerOf(k).DisabledFeatureGates, gate)
+}
+
+func developerOf(k *kubevirtv1.KubeVirt) kubevirtv1.DeveloperConfiguration {
+	return ptr.Deref(k.Spec.Configuration.DeveloperConfiguration, kubevirtv1.DeveloperConfiguration{})
 }

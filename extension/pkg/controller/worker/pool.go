@@ -38,6 +38,7 @@ func (d *delegate) shoot() *workerpool.Settings {
 		UID:           string(d.cluster.Shoot.Status.UID),
 		Region:        d.worker.Spec.Region,
 		SSHPublicKey:  d.worker.Spec.SSHPublicKey,
+		PodNetwork:    d.infrastructure.PodNetwork,
 		Networks:      d.infrastructure.Networks,
 		Profile:       &d.cluster.CloudProfile.Spec,
 		ProfileConfig: &d.profile,

@@ -39,6 +39,9 @@ type CloudProfileConfig struct {
 	SharedNetworks []OfferedNetwork `json:"sharedNetworks,omitzero"`
 	// LoadBalancer describes the load balancers of the provider cluster.
 	LoadBalancer *OfferedLoadBalancer `json:"loadBalancer,omitempty"`
+	// PodNetwork is the default of networks.pod of InfrastructureConfigs. A change applies to new Shoots.
+	// Default: a bridge.
+	PodNetwork *PodNetwork `json:"podNetwork,omitempty"`
 }
 
 // OfferedLoadBalancer describes the load balancers of the provider cluster.

@@ -28,6 +28,10 @@ type InfrastructureConfig struct {
 
 // NetworksConfig are the networks of a shoot's machines.
 type NetworksConfig struct {
+	// Pod configures the connection of the machines to the pod network of the provider cluster. It must
+	// not be set if a tenant network is the default. Default: podNetwork of the CloudProfileConfig when the
+	// Shoot was created.
+	Pod *PodNetwork `json:"pod,omitempty"`
 	// SharedNetworks are NetworkAttachmentDefinitions of the provider cluster that exist and that
 	// several shoots may use. They are never changed.
 	SharedNetworks []SharedNetwork `json:"sharedNetworks,omitempty"`
@@ -35,6 +39,24 @@ type NetworksConfig struct {
 	// shoot.
 	TenantNetworks []TenantNetwork `json:"tenantNetworks,omitempty"`
 }
+
+// PodNetwork configures the connection of machines to the pod network of the provider cluster.
+type PodNetwork struct {
+	// Binding is bridge, masquerade, passt, or the name of a network binding plugin that is registered in
+	// the provider's KubeVirt resource. A change replaces the machines. Default: bridge.
+	Binding string `json:"binding,omitempty"`
+	// AllowBridgeLiveMigration allows the live migration of machines with the binding bridge. Set it only
+	// if the pod network keeps the addresses of machines, as those of Kube-OVN and OVN-Kubernetes do. A
+	// change replaces no machines, and applies to new ones.
+	AllowBridgeLiveMigration bool `json:"allowBridgeLiveMigration,omitempty"`
+}
+
+// The bindings of KubeVirt. Other names are those of plugins.
+const (
+	BindingBridge     = "bridge"
+	BindingMasquerade = "masquerade"
+	BindingPasst      = "passt"
+)
 
 // SharedNetwork refers to a NetworkAttachmentDefinition of the provider cluster.
 type SharedNetwork struct {
@@ -103,6 +125,8 @@ type InfrastructureStatus struct {
 
 	// Namespace is the namespace of the machines in the provider cluster.
 	Namespace string `json:"namespace,omitempty"`
+	// PodNetwork is the connection of the machines to the pod network. Default: a bridge.
+	PodNetwork *PodNetwork `json:"podNetwork,omitempty"`
 	// Networks are the networks of the machines.
 	Networks []NetworkStatus `json:"networks,omitempty"`
 }
@@ -128,6 +152,9 @@ type NetworkStatus struct {
 type InfrastructureState struct {
 	metav1.TypeMeta `json:",inline"`
 
+	// DefaultPodNetwork is podNetwork of the CloudProfileConfig when the Shoot was created. Later changes
+	// of the CloudProfileConfig do not replace its machines.
+	DefaultPodNetwork *PodNetwork `json:"defaultPodNetwork,omitempty"`
 	// Networks are the networks of the machines.
 	Networks []NetworkState `json:"networks,omitempty"`
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -27,8 +28,10 @@ import (
 func ValidateInfrastructureConfig(config *api.InfrastructureConfig, path *field.Path) field.ErrorList {
 	networks := path.Child("networks")
 
-	errs := append(validateTenantNetworks(config.Networks.TenantNetworks, networks.Child("tenantNetworks")),
-		validateSharedNetworks(config.Networks.SharedNetworks, networks.Child("sharedNetworks"))...)
+	errs := slices.Concat(
+		validatePod(&config.Networks, networks),
+		validateTenantNetworks(config.Networks.TenantNetworks, networks.Child("tenantNetworks")),
+		validateSharedNetworks(config.Networks.SharedNetworks, networks.Child("sharedNetworks")))
 
 	if config.Namespace != nil && config.Namespace.Create {
 		errs = append(errs, validateNamespaces(config.Networks.SharedNetworks, networks.Child("sharedNetworks"))...)
@@ -201,13 +204,12 @@ func validateNodesNetwork(cidr string, subnets []string, path *field.Path) field
 
 // DefaultSubnets returns the subnets of the default tenant network; nil if there is none.
 func DefaultSubnets(config *api.InfrastructureConfig) []string {
-	for _, network := range config.Networks.TenantNetworks {
-		if network.Default {
-			return nodeSubnets(network.Config)
-		}
+	i := defaultNetwork(&config.Networks)
+	if i < 0 {
+		return nil
 	}
 
-	return nil
+	return nodeSubnets(config.Networks.TenantNetworks[i].Config)
 }
 
 // nodeSubnets returns the subnets from which the IPAM plugin of a CNI configuration takes addresses;
