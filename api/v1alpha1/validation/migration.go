@@ -19,7 +19,7 @@ import (
 // its provider node would wait forever.
 func validateLiveMigration(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
 	var reasons []string
-	for _, b := range migrationBlockers(spec) {
+	for _, b := range MigrationBlockers(spec) {
 		reasons = append(reasons, b.Field+" "+b.Detail)
 	}
 
@@ -27,9 +27,10 @@ func validateLiveMigration(spec *v1alpha1.ProviderSpec, path *field.Path) field.
 		"; change that, or use LiveMigrateIfPossible")
 }
 
-// migrationBlockers returns the fields of a spec that prevent live migration, each with the reason
-// (KubeVirt, pkg/virt-handler/vm.go).
-func migrationBlockers(spec *v1alpha1.ProviderSpec) []Warning {
+// MigrationBlockers returns the fields of a spec that prevent live migration, each with the reason
+// (KubeVirt, pkg/virt-handler/vm.go). Without blockers, the storage, a binding plugin or volumes that are attached later
+// can still prevent it. The spec must be valid.
+func MigrationBlockers(spec *v1alpha1.ProviderSpec) []Warning {
 	t, path := instanceTemplate(spec)
 	domain, path := &t.Spec.Domain, path.Child("spec", "domain")
 	passthrough := ptr.Deref(ptr.Deref(domain.Features, kubevirtv1.Features{}).HypervPassthrough, kubevirtv1.HyperVPassthrough{})
@@ -95,6 +96,6 @@ func networkBlocker(spec *v1alpha1.ProviderSpec) []Warning {
 	t, _ := instanceTemplate(spec)
 	_, allowed := t.Metadata.Annotations[kubevirtv1.AllowPodBridgeNetworkLiveMigrationAnnotation]
 
-	return warnIf(path, blocks && !allowed, "bridges to the pod network (use passtBinding, or, if the provider's network keeps the guest's addresses, "+
+	return warnIf(path, blocks && !allowed, "bridges to the pod network (use the binding passt, or, if the provider's network keeps the guest's addresses, "+
 		"pod.allowBridgeLiveMigration)")
 }

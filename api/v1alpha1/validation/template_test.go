@@ -256,7 +256,7 @@ func TestValidateLiveMigration_PodBridge(t *testing.T) {
 		require.Empty(t, details(t, "networks: ["+network+"]"+migrates), network)
 	}
 
-	require.Contains(t, details(t, "networks: [{name: a}, {pod: {}}]"+migrates)[0], "networks[1] bridges to the pod network (use passtBinding")
+	require.Contains(t, details(t, "networks: [{name: a}, {pod: {}}]"+migrates)[0], "networks[1] bridges to the pod network (use the binding passt")
 }
 
 // TestValidateEvictionStrategy_Evacuation verifies that External is allowed if the driver acts on it.

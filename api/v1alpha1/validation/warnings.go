@@ -111,7 +111,7 @@ func migrationWarnings(spec *v1alpha1.ProviderSpec) []Warning {
 		return nil
 	}
 
-	blockers := migrationBlockers(spec)
+	blockers := MigrationBlockers(spec)
 	for i := range blockers {
 		blockers[i].Detail = "prevents live migration, since it " + blockers[i].Detail + "; draining the provider node stops the machine"
 	}

@@ -104,7 +104,8 @@ func networkOrigins(settings *Settings) []origin {
 
 	return append(origins,
 		origin{pod.Child("pod").String(), networks.Child("pod").String()},
-		origin{pod.String(), networks.Child("pod").String()})
+		origin{pod.String(), networks.Child("pod").String()},
+		origin{"networks", networks.String()})
 }
 
 // urlField returns the field of an image that has its HTTP address.

@@ -65,13 +65,17 @@ func (a *actuator) reconcileObjects(ctx context.Context, infra *extensionsv1alph
 		return err
 	}
 
+	evacuation := f.evacuates(ctx)
+
 	return a.updateStatus(ctx, infra, f, cluster.Shoot.Spec.Networking, &api.InfrastructureStatus{
 		TypeMeta:   api.TypeMeta("InfrastructureStatus"),
 		Namespace:  f.namespace,
+		Evacuation: evacuation,
 		PodNetwork: f.podNetwork(),
 		Networks:   networks,
 	}, &api.InfrastructureState{
 		TypeMeta:          api.TypeMeta("InfrastructureState"),
+		Evacuation:        evacuation,
 		DefaultPodNetwork: f.state.DefaultPodNetwork,
 		Networks:          f.found,
 	})

@@ -105,7 +105,14 @@ func (f *flow) checkMachines(ctx context.Context, region string, cluster *extens
 
 // pools resolves the worker pools of the Shoot. The Worker reports their errors.
 func (f *flow) pools(cluster *extensionscontroller.Cluster) []*workerpool.Pool {
-	settings := &workerpool.Settings{Profile: &cluster.CloudProfile.Spec, ProfileConfig: &f.profile}
+	settings := &workerpool.Settings{
+		TechnicalID:   f.owner.TechnicalID,
+		Region:        cluster.Shoot.Spec.Region,
+		PodNetwork:    f.podNetwork(),
+		Networks:      f.status.Networks,
+		Profile:       &cluster.CloudProfile.Spec,
+		ProfileConfig: &f.profile,
+	}
 	pools := make([]*workerpool.Pool, len(cluster.Shoot.Spec.Provider.Workers))
 
 	for i := range pools {

@@ -15,11 +15,12 @@ import (
 )
 
 // Findings returns an error with what the provider cluster does not have any more, but the machines of a shoot
-// need: those that run may continue, but no others start. The health check reports it. What cannot be read is
-// skipped, except for an ErrBusy: then the findings are not complete.
+// need: those that run may continue, but no others start. Without findings, it returns a warning if a drain of a provider
+// node harms the shoot. The health check reports them. What cannot be read is skipped, except for an ErrBusy: then the
+// findings are not complete.
 func Findings(
 	ctx context.Context, provider *providercluster.Cluster, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
-) error {
+) (findings, warning error) {
 	f := newFlow(provider, infra, cluster)
 	all := &running{}
 
@@ -29,7 +30,11 @@ func Findings(
 		faults = append(faults, missing...)
 	}
 
-	return f.result(faults)
+	if findings := f.result(faults); findings != nil {
+		return findings, nil
+	}
+
+	return nil, f.checkDrains(ctx, cluster)
 }
 
 // note returns the error of an optional request. It remembers an ErrBusy.

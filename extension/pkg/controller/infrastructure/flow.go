@@ -12,6 +12,7 @@ import (
 	"github.com/gardener/gardener/extensions/pkg/webhook/cloudprovider"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
@@ -42,6 +43,9 @@ type flow struct {
 
 	// busy is the ErrBusy of an optional request, which was given up while other shoots waited; nil if there is none.
 	busy error
+
+	// rules are the permissions of the account; nil before they are read.
+	rules []rbacv1.PolicyRule
 
 	// namespace is the namespace of the kubeconfig: the namespace of the machines.
 	namespace string

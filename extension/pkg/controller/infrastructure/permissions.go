@@ -57,16 +57,33 @@ func (f *flow) permissions() []rbacv1.PolicyRule {
 	return needed
 }
 
-// checkPermissions returns a fault if the account lacks permissions of the shoot. It reads all rules with one
-// request, and reviews those permissions that the rules lack: the rules are incomplete if the API server has
-// an authorizer other than RBAC, and empty if the account may not read them.
+// checkPermissions returns a fault if the account lacks permissions of the shoot.
 func (f *flow) checkPermissions(ctx context.Context) ([]fault, error) {
-	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: f.namespace}}
-	if err := f.provider.Create(ctx, review); err != nil && !apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("read the permissions of the account: %w", err)
+	missing, err := f.missing(ctx, f.permissions())
+	if err != nil || len(missing) == 0 {
+		return nil, err
 	}
 
-	_, uncovered := rbacvalidation.Covers(policyRules(review.Status.ResourceRules), f.permissions())
+	return []fault{{gardencorev1beta1.ErrorInfraUnauthorized, credentialsPath(), fmt.Sprintf(
+		"the kubeconfig's user may not %s in namespace %s of the provider cluster; %s", strings.Join(missing, ", "), f.namespace, applyRoles)}}, nil
+}
+
+const applyRoles = "apply extension/kubernetes/provider-namespace, or extension/kubernetes/namespace-per-shoot for namespace.create"
+
+// missing returns the permissions that the account lacks, as verb and resource. It reads all rules with the
+// first request, and reviews those permissions that the rules lack: the rules are incomplete if the API server has
+// an authorizer other than RBAC, and empty if the account may not read them.
+func (f *flow) missing(ctx context.Context, needed []rbacv1.PolicyRule) ([]string, error) {
+	if f.rules == nil {
+		review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: f.namespace}}
+		if err := f.provider.Create(ctx, review); err != nil && !apierrors.IsForbidden(err) {
+			return nil, fmt.Errorf("read the permissions of the account: %w", err)
+		}
+
+		f.rules = policyRules(review.Status.ResourceRules)
+	}
+
+	_, uncovered := rbacvalidation.Covers(f.rules, needed)
 
 	var missing []string
 
@@ -81,13 +98,7 @@ func (f *flow) checkPermissions(ctx context.Context) ([]fault, error) {
 		}
 	}
 
-	if len(missing) == 0 {
-		return nil, nil
-	}
-
-	return []fault{{gardencorev1beta1.ErrorInfraUnauthorized, credentialsPath(), fmt.Sprintf(
-		"the kubeconfig's user may not %s in namespace %s of the provider cluster; apply extension/kubernetes/provider-namespace, or extension/kubernetes/namespace-per-shoot for namespace.create",
-		strings.Join(missing, ", "), f.namespace)}}, nil
+	return missing, nil
 }
 
 func policyRules(rules []authorizationv1.ResourceRule) []rbacv1.PolicyRule {

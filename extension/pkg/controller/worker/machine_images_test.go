@@ -113,3 +113,35 @@ func TestUpdateMachineImagesStatus(t *testing.T) {
 	require.NoError(t, again.UpdateMachineImagesStatus(t.Context()))
 	require.Equal(t, before, again.worker.ResourceVersion)
 }
+
+// TestUpdateMachineImagesStatus_NotMigratable reports pools that cannot be live-migrated, with the fields of the Shoot.
+func TestUpdateMachineImagesStatus_NotMigratable(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		pod    *api.PodNetwork
+		config string
+		want   []string
+	}{
+		"bridge":           {want: []string{"spec.provider.infrastructureConfig.networks bridges to the pod network (use the binding passt"}},
+		"migrating bridge": {pod: &api.PodNetwork{AllowBridgeLiveMigration: true}},
+		"passt":            {pod: &api.PodNetwork{Binding: api.BindingPasst}},
+		"another reason": {
+			pod:    &api.PodNetwork{Binding: api.BindingPasst},
+			config: "virtualMachineTemplate: {spec: {template: {spec: {domain: {features: {hypervPassthrough: {enabled: true}}}}}}}",
+			want: []string{"spec.provider.workers[0].providerConfig.virtualMachineTemplate.spec.template.spec.domain.features.hypervPassthrough binds the guest to its host"},
+		},
+	} {
+		s := guide()
+		s.status.PodNetwork, s.config = tc.pod, tc.config
+
+		d := s.delegate(t)
+		require.NoError(t, d.UpdateMachineImagesStatus(t.Context()), name)
+		require.Len(t, d.status.NotMigratable, len(tc.want), name)
+
+		for i, reason := range tc.want {
+			require.Equal(t, "cpu-worker", d.status.NotMigratable[i].Name, name)
+			require.Contains(t, d.status.NotMigratable[i].Reason, reason, name)
+		}
+	}
+}

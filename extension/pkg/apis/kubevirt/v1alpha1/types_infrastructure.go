@@ -125,6 +125,9 @@ type InfrastructureStatus struct {
 
 	// Namespace is the namespace of the machines in the provider cluster.
 	Namespace string `json:"namespace,omitempty"`
+	// Evacuation is set if the driver evacuates the machines when their provider node is drained. It is set
+	// when the account has the permissions, and never unset, since existing machines depend on it.
+	Evacuation bool `json:"evacuation,omitempty"`
 	// PodNetwork is the connection of the machines to the pod network. Default: a bridge.
 	PodNetwork *PodNetwork `json:"podNetwork,omitempty"`
 	// Networks are the networks of the machines.
@@ -152,6 +155,8 @@ type NetworkStatus struct {
 type InfrastructureState struct {
 	metav1.TypeMeta `json:",inline"`
 
+	// Evacuation is that of the status.
+	Evacuation bool `json:"evacuation,omitempty"`
 	// DefaultPodNetwork is podNetwork of the CloudProfileConfig when the Shoot was created. Later changes
 	// of the CloudProfileConfig do not replace its machines.
 	DefaultPodNetwork *PodNetwork `json:"defaultPodNetwork,omitempty"`
