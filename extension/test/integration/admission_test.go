@@ -26,7 +26,7 @@ func cloudProfileMistakes() []mistake {
 	const images, types, classes = "spec.providerConfig.machineImages", "spec.providerConfig.machineTypes", "spec.providerConfig.volumeClasses"
 
 	return []mistake{
-		{"unknown field", "    volumeClasses:", "    storageClasses:", "spec.providerConfig.storageClasses", "the fields are apiVersion, kind, loadBalancer, machineImages, machineTypes, podNetwork, sharedNetworks, volumeClasses"},
+		{"unknown field", "    volumeClasses:", "    storageClasses:", "spec.providerConfig.storageClasses", "the fields are apiVersion, kind, loadBalancer, machineImages, machineTypes, podNetwork, sharedNetworks, tenantNetworks, volumeClasses"},
 		{
 			"shared network without a name", "    volumeClasses:", "    sharedNetworks: [{}]\n    volumeClasses:",
 			"spec.providerConfig.sharedNetworks[0]", "set the namespace, the name, or both",
@@ -128,6 +128,11 @@ func shootMistakes() []mistake {
 		{
 			"binding of a shared network", "            namespace: default\n", "            namespace: default\n            binding: {}\n",
 			infrastructure + ".networks.sharedNetworks[0].binding.name", "name a network binding plugin",
+		},
+		{"pod network beside a default network", "      networks:\n", "      networks:\n        pod: {binding: passt}\n", infrastructure + ".networks.pod", "remove pod, or default"},
+		{
+			"range of a network", "          - name: network-1\n", "          - name: a\n            ovn: {cidr: 10.100.0.0/24}\n          - name: network-1\n",
+			infrastructure + ".networks.tenantNetworks[0].ovn.cidr", "must not overlap with",
 		},
 		{"no zones", "        zones:\n          - europe-west1-c\n", "", worker + ".zones", "set at least one zone"},
 	}

@@ -76,7 +76,7 @@ func (v *shootValidator) validateShoot(ctx context.Context, shoot, oldShoot *gar
 	c.old = old
 	old.old = old
 
-	errs := append(introduced(c.validate(ctx), old.validate(ctx)), c.validateImmutable()...)
+	errs := slices.Concat(introduced(c.validate(ctx), old.validate(ctx)), c.validateImmutable(), c.validateRanges())
 
 	moved, err := v.validateCredentialsNamespace(ctx, c)
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *validationContext) validate(ctx context.Context) field.ErrorList {
 	var networks []api.NetworkStatus
 	if valid {
 		networks = c.networks()
-		errs = append(errs, c.validateSharedNetworks()...)
+		errs = append(errs, c.validateOffers()...)
 	}
 
 	errs = append(errs, c.validateControlPlaneConfig()...)
@@ -176,10 +176,15 @@ func countOf(config *api.InfrastructureConfig) int {
 	return len(config.Networks.TenantNetworks) + len(config.Networks.SharedNetworks)
 }
 
-// validateSharedNetworks returns the errors of shared networks that the CloudProfile does not offer. The controller
+// validateOffers returns the errors of tenant networks that the CloudProfile does not allow, and of shared networks that
+// it does not offer. The controller
 // checks those in the namespace of the machines, which admission does not know.
-func (c *validationContext) validateSharedNetworks() field.ErrorList {
-	return validation.ValidateSharedNetworks(c.infrastructureConfig.Networks.SharedNetworks, c.profileConfig.SharedNetworks, infrastructurePath().Child("networks", "sharedNetworks"))
+func (c *validationContext) validateOffers() field.ErrorList {
+	networks, path := &c.infrastructureConfig.Networks, infrastructurePath().Child("networks")
+
+	return append(
+		validation.ValidateTenantNetworks(networks.TenantNetworks, c.profileConfig.TenantNetworks, path.Child("tenantNetworks")),
+		validation.ValidateSharedNetworks(networks.SharedNetworks, c.profileConfig.SharedNetworks, path.Child("sharedNetworks"))...)
 }
 
 // networks returns the networks of the machines as the Infrastructure will report them, except for the
@@ -243,6 +248,12 @@ func (c *validationContext) validateImmutable() field.ErrorList {
 	}
 
 	return errs
+}
+
+// validateRanges refuses other ranges of virtual networks: the network plugins of the provider cluster cannot change them.
+func (c *validationContext) validateRanges() field.ErrorList {
+	return validation.ValidateVirtualNetworkUpdate(c.infrastructureConfig.Networks.TenantNetworks, c.old.infrastructureConfig.Networks.TenantNetworks,
+		infrastructurePath().Child("networks", "tenantNetworks"))
 }
 
 // validateInPlaceUpdate returns the errors of changes of a pool with in-place updates that its machines would not get:

@@ -77,6 +77,7 @@ func (a *actuator) reconcileObjects(ctx context.Context, infra *extensionsv1alph
 		TypeMeta:          api.TypeMeta("InfrastructureState"),
 		Evacuation:        evacuation,
 		DefaultPodNetwork: f.state.DefaultPodNetwork,
+		VirtualNetworks:   f.virtualNetworks(),
 		Networks:          f.found,
 	})
 }

@@ -13,6 +13,7 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
@@ -92,12 +93,26 @@ func newFlow(provider *providercluster.Cluster, infra *extensionsv1alpha1.Infras
 	f.hasLoadBalancers = controlPlane.LoadBalancer == nil || !controlPlane.LoadBalancer.Disabled
 
 	if cluster.CloudProfile != nil {
-		if errs := api.Decode(cluster.CloudProfile.Spec.ProviderConfig, nil, &f.profile); len(errs) > 0 && f.profile.SharedNetworks == nil {
-			f.profile.SharedNetworks = []api.OfferedNetwork{} // The list may be the error.
-		}
+		f.decodeProfile(cluster.CloudProfile.Spec.ProviderConfig)
 	}
 
 	return f
+}
+
+// decodeProfile decodes the configuration of the CloudProfile. After an error, it offers no networks, since their lists
+// may be the error.
+func (f *flow) decodeProfile(config *runtime.RawExtension) {
+	if len(api.Decode(config, nil, &f.profile)) == 0 {
+		return
+	}
+
+	if f.profile.SharedNetworks == nil {
+		f.profile.SharedNetworks = []api.OfferedNetwork{}
+	}
+
+	if f.profile.TenantNetworks == nil {
+		f.profile.TenantNetworks = []api.TenantNetworkType{}
+	}
 }
 
 // createsNamespace reports whether the shoot has its own namespace, which the webhook of package

@@ -10,9 +10,11 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,17 +32,14 @@ func (f *flow) reconcileNetworks(ctx context.Context, r *running) ([]api.Network
 
 	desired := sets.New[string]()
 
-	for _, tenant := range f.config.Networks.TenantNetworks {
-		name := f.owner.TechnicalID + "-" + tenant.Name
-		if err := f.reconcileNetwork(ctx, name, tenant.Config); err != nil {
+	for i := range f.config.Networks.TenantNetworks {
+		network, err := f.reconcileTenantNetwork(ctx, i, r)
+		if err != nil {
 			return nil, err
 		}
 
-		desired.Insert(name)
-
-		status := api.NetworkStatus{Name: f.namespace + "/" + name, Default: tenant.Default, Attachment: tenant.Attachment}
-		status.SHA = f.checksumOf(status.Name, tenant.Config)
-		networks = append(networks, status)
+		desired.Insert(nameIn(f.namespace, network.Name))
+		networks = append(networks, network)
 	}
 
 	if _, err := f.deleteNetworks(ctx, desired); err != nil {
@@ -59,83 +58,134 @@ func (f *flow) reconcileNetworks(ctx context.Context, r *running) ([]api.Network
 	return networks, nil
 }
 
-// reconcileNetwork writes one tenant network, if it differs.
-func (f *flow) reconcileNetwork(ctx context.Context, name, config string) error {
-	network := networkAttachmentDefinition()
-	key := client.ObjectKey{Namespace: f.namespace, Name: name}
+// reconcileTenantNetwork writes the objects of the tenant network with an index.
+func (f *flow) reconcileTenantNetwork(ctx context.Context, i int, r *running) (api.NetworkStatus, error) {
+	tenant := &f.config.Networks.TenantNetworks[i]
+	name := f.owner.TechnicalID + "-" + tenant.Name
+	status := api.NetworkStatus{Name: f.namespace + "/" + name, Default: tenant.Default, Attachment: tenant.Attachment}
 
-	err := f.provider.Get(ctx, key, network)
+	if _, recorded := f.known[status.Name]; !recorded && !r.unrecorded {
+		if faults := f.checkTenantNetwork(i); len(faults) > 0 {
+			return status, errorOf(faults)
+		}
+	}
+
+	for _, object := range networkObjects(tenant, f.namespace, name) {
+		if err := f.reconcileNetworkObject(ctx, object); err != nil {
+			return status, err
+		}
+	}
+
+	status.SHA = f.checksumOf(status.Name, contentOf(tenant))
+
+	return status, nil
+}
+
+// reconcileNetworkObject writes an object of a tenant network, if a field of its spec differs.
+func (f *flow) reconcileNetworkObject(ctx context.Context, desired *unstructured.Unstructured) error {
+	key := client.ObjectKeyFromObject(desired)
+	description := desired.GetKind() + " " + strings.TrimPrefix(key.String(), "/")
+
+	actual := &unstructured.Unstructured{}
+	actual.SetGroupVersionKind(desired.GroupVersionKind())
+
+	err := f.provider.Get(ctx, key, actual)
 	if apierrors.IsNotFound(err) {
-		network = networkAttachmentDefinition()
-		network.SetNamespace(f.namespace)
-		network.SetName(name)
-		network.SetLabels(f.owner.Labels())
-		setConfig(network, config)
+		desired.SetLabels(f.owner.Labels())
 
-		return wrap(explain(f.provider.Create(ctx, network)), "create NetworkAttachmentDefinition %s", key)
+		return wrap(explain(f.provider.Create(ctx, desired), desired.GroupVersionKind()), "create %s", description)
 	}
 
 	if err != nil {
-		return wrap(explain(err), "get NetworkAttachmentDefinition %s", key)
+		return wrap(explain(err, desired.GroupVersionKind()), "get %s", description)
 	}
 
-	if err := f.owner.Check("NetworkAttachmentDefinition "+key.String(), network); err != nil {
+	if err := f.owner.Check(description, actual); err != nil {
 		return fmt.Errorf("%w, or choose another name in the Shoot", err)
 	}
 
-	if !f.owner.Adopt(network) && configOf(network) == config {
+	if !setSpec(actual, desired) && !f.owner.Adopt(actual) {
 		return nil
 	}
 
-	setConfig(network, config)
+	f.owner.Adopt(actual)
 
-	return wrap(f.provider.Update(ctx, network), "update NetworkAttachmentDefinition %s", key)
+	return wrap(f.provider.Update(ctx, actual), "update %s", description)
 }
 
-// deleteNetworks deletes the tenant networks except the desired ones. It keeps those of existing virtual
+// setSpec sets the fields of the desired spec: network plugins add others. It reports whether it changed the object.
+func setSpec(actual, desired *unstructured.Unstructured) (changed bool) {
+	fields, _, _ := unstructured.NestedMap(desired.Object, "spec")
+
+	for field, value := range fields {
+		if old, _, _ := unstructured.NestedFieldNoCopy(actual.Object, "spec", field); equality.Semantic.DeepEqual(old, value) {
+			continue
+		}
+
+		_ = unstructured.SetNestedField(actual.Object, value, "spec", field) // A spec that is no object is refused.
+		changed = true
+	}
+
+	return changed
+}
+
+// deleteNetworks deletes the objects of tenant networks except the desired ones. It keeps those of existing virtual
 // machines, which could not restart without them, and returns their names: a later reconciliation
 // deletes them.
 func (f *flow) deleteNetworks(ctx context.Context, desired sets.Set[string]) (kept []string, _ error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(providercluster.NetworkAttachmentDefinition)
-
-	existing, err := providercluster.Collect(ctx, f.provider, list, func(n *unstructured.Unstructured) (metav1.PartialObjectMetadata, bool) {
-		return providercluster.Metadata(providercluster.NetworkAttachmentDefinition, n), true
-	}, client.InNamespace(f.namespace), f.owner.Selector())
-	if nothingThere(err, len(f.config.Networks.TenantNetworks) > 0) {
-		return nil, nil
-	}
-
-	if err != nil {
-		return nil, fmt.Errorf("list NetworkAttachmentDefinitions: %w", err)
-	}
-
 	var used sets.Set[string]
 
-	for i := range existing {
-		network := &existing[i]
-		if desired.Has(network.GetName()) || !f.owner.Owns(network) {
-			continue
+	for _, kind := range f.networkKinds() {
+		existing, err := f.existingNetworks(ctx, kind)
+		if err != nil {
+			return nil, err
 		}
 
-		if used == nil {
-			if used, err = f.usedNetworks(ctx); err != nil {
-				return nil, err
+		for i := range existing {
+			network := &existing[i]
+			if desired.Has(network.GetName()) || !f.owner.Owns(network) {
+				continue
 			}
-		}
 
-		if used.Has(network.GetName()) {
-			kept = append(kept, network.GetName())
+			if used == nil {
+				if used, err = f.usedNetworks(ctx); err != nil {
+					return nil, err
+				}
+			}
 
-			continue
-		}
+			if used.Has(network.GetName()) {
+				kept = append(kept, network.GetName())
 
-		if err := f.provider.Delete(ctx, network); client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("delete NetworkAttachmentDefinition %s: %w", client.ObjectKeyFromObject(network), err)
+				continue
+			}
+
+			if err := f.provider.Delete(ctx, network); client.IgnoreNotFound(err) != nil {
+				return nil, fmt.Errorf("delete %s %s: %w", kind.Kind, network.GetName(), err)
+			}
 		}
 	}
 
 	return kept, nil
+}
+
+// existingNetworks returns the objects of a kind with the label of the shoot.
+func (f *flow) existingNetworks(ctx context.Context, kind schema.GroupVersionKind) ([]metav1.PartialObjectMetadata, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind)
+
+	options := []client.ListOption{f.owner.Selector()}
+	if isNamespaced(kind) {
+		options = append(options, client.InNamespace(f.namespace))
+	}
+
+	existing, err := providercluster.Collect(ctx, f.provider, list, func(n *unstructured.Unstructured) (metav1.PartialObjectMetadata, bool) {
+		return providercluster.Metadata(kind, n), true
+	}, options...)
+	if nothingThere(err, len(f.config.Networks.TenantNetworks) > 0) {
+		return nil, nil
+	}
+
+	return existing, wrap(err, "list objects of kind %s", kind.Kind)
 }
 
 // nothingThere reports whether a list error means that the shoot has no such objects: the provider
@@ -184,10 +234,6 @@ func configOf(network *unstructured.Unstructured) string {
 	return config
 }
 
-func setConfig(network *unstructured.Unstructured, config string) {
-	network.Object["spec"] = map[string]any{"config": config}
-}
-
 // nameIn returns the name of a network in a namespace; empty if it is in another one.
 func nameIn(namespace, network string) string {
 	of, name, found := strings.Cut(network, "/")
@@ -202,11 +248,15 @@ func nameIn(namespace, network string) string {
 	}
 }
 
-// explain adds a remedy to the error of an API server without Multus.
-func explain(err error) error {
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) && apierrors.IsNotFound(err) && (status.Status().Details == nil || status.Status().Details.Name == "") {
+// explain adds a remedy to the error of an API server without the kind of a network.
+func explain(err error, kind schema.GroupVersionKind) error {
+	if status := apierrors.APIStatus(nil); !errors.As(err, &status) || !apierrors.IsNotFound(err) || status.Status().Details != nil && status.Status().Details.Name != "" {
+		return err
+	}
+
+	if kind == providercluster.NetworkAttachmentDefinition {
 		return fmt.Errorf("the CustomResourceDefinition of NetworkAttachmentDefinitions is not installed in the provider cluster; install Multus, or remove the networks: %w", err)
 	}
 
-	return err
+	return fmt.Errorf("the provider cluster has no %s of %s; use a network of its network plugin: %w", kind.Kind, kind.Group, err)
 }

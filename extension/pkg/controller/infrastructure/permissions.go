@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	rbacvalidation "k8s.io/component-helpers/auth/rbac/validation"
 
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
 
@@ -48,6 +49,14 @@ func (f *flow) permissions() []rbacv1.PolicyRule {
 
 	if len(f.config.Networks.TenantNetworks) > 0 {
 		needed = append(needed, rule(providercluster.NetworkAttachmentDefinition.Group, "network-attachment-definitions", verbs...))
+	}
+
+	for _, t := range f.virtualNetworks() {
+		if t == api.TenantNetworkOVN {
+			needed = append(needed, rule(providercluster.UserDefinedNetwork.Group, "userdefinednetworks", verbs...))
+		} else {
+			needed = append(needed, rule(providercluster.Subnet.Group, "vpcs", verbs...), rule(providercluster.Subnet.Group, "subnets", verbs...))
+		}
 	}
 
 	if f.config.Isolation != nil && f.config.Isolation.Enabled {

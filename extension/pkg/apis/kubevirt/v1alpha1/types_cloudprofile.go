@@ -39,6 +39,11 @@ type CloudProfileConfig struct {
 	SharedNetworks []OfferedNetwork `json:"sharedNetworks,omitzero"`
 	// LoadBalancer describes the load balancers of the provider cluster.
 	LoadBalancer *OfferedLoadBalancer `json:"loadBalancer,omitempty"`
+	// TenantNetworks are the types of networks.tenantNetworks that Shoots can have: config (any CNI
+	// configuration), kubeOVN and ovn; with an empty list ([]), they can have none. Existing networks can stay.
+	// Default: all types.
+	// +optional
+	TenantNetworks []TenantNetworkType `json:"tenantNetworks,omitzero"`
 	// PodNetwork is the default of networks.pod of InfrastructureConfigs. A change applies to new Shoots.
 	// Default: a bridge.
 	PodNetwork *PodNetwork `json:"podNetwork,omitempty"`

@@ -75,14 +75,54 @@ type TenantNetwork struct {
 	// after the shoot's technical ID and this name.
 	// +kubebuilder:validation:Required
 	Name string `json:"name"`
-	// Config is the CNI configuration of the network, in JSON.
-	// +kubebuilder:validation:Required
-	Config string `json:"config"`
+	// Config is the CNI configuration of the network, in JSON. Exactly one of config, kubeOVN and ovn is
+	// required.
+	Config string `json:"config,omitempty"`
+	// KubeOVN is a network of Kube-OVN: a Subnet in a Vpc of its own. It cannot be the default, since it has no
+	// route to other networks.
+	KubeOVN *VirtualNetwork `json:"kubeOVN,omitempty"`
+	// OVN is a network of OVN-Kubernetes: a UserDefinedNetwork. It cannot be the default, since it has no route
+	// to other networks.
+	OVN *VirtualNetwork `json:"ovn,omitempty"`
 	// Default makes this network the machines' primary network instead of the pod network of the
 	// provider cluster. At most one network can be the default.
 	Default bool `json:"default,omitempty"`
 
 	Attachment `json:",inline"`
+}
+
+// VirtualNetwork is a network that the network plugin of the provider cluster creates.
+type VirtualNetwork struct {
+	// CIDR is the IPv4 range of the network, such as 10.100.0.0/16. The network plugin assigns an address to each
+	// machine. The range must not overlap with the networks of the Shoot. It cannot be changed: to have another
+	// range, add a network with another name, and remove this one.
+	// +kubebuilder:validation:Required
+	CIDR string `json:"cidr"`
+}
+
+// TenantNetworkType is the field of a TenantNetwork that describes it.
+// +kubebuilder:validation:Enum=config;kubeOVN;ovn
+type TenantNetworkType string
+
+// The types of tenant networks.
+const (
+	TenantNetworkConfig  TenantNetworkType = "config"
+	TenantNetworkKubeOVN TenantNetworkType = "kubeOVN"
+	TenantNetworkOVN     TenantNetworkType = "ovn"
+)
+
+// Type returns the type of the network; empty if it has none.
+func (n *TenantNetwork) Type() TenantNetworkType {
+	switch {
+	case n.KubeOVN != nil:
+		return TenantNetworkKubeOVN
+	case n.OVN != nil:
+		return TenantNetworkOVN
+	case n.Config != "":
+		return TenantNetworkConfig
+	default:
+		return ""
+	}
 }
 
 // Attachment configures how the machines are connected to a network.
@@ -160,6 +200,9 @@ type InfrastructureState struct {
 	// DefaultPodNetwork is podNetwork of the CloudProfileConfig when the Shoot was created. Later changes
 	// of the CloudProfileConfig do not replace its machines.
 	DefaultPodNetwork *PodNetwork `json:"defaultPodNetwork,omitempty"`
+	// VirtualNetworks are the types of networks of network plugins that the Shoot has or had. Their objects are
+	// deleted when no machine uses them.
+	VirtualNetworks []TenantNetworkType `json:"virtualNetworks,omitempty"`
 	// Networks are the networks of the machines.
 	Networks []NetworkState `json:"networks,omitempty"`
 }

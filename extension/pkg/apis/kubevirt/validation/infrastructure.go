@@ -59,37 +59,6 @@ func ValidateNetworkCount(config *api.InfrastructureConfig, path *field.Path) fi
 		"must have at most %d tenantNetworks and sharedNetworks together, since each is an interface of each machine; remove networks", maxNetworks))}
 }
 
-func validateTenantNetworks(networks []api.TenantNetwork, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-
-	names := sets.New[string]()
-	defaults := 0
-
-	for i, n := range networks {
-		path := path.Index(i)
-		errs = append(errs, validateName(n.Name, path.Child("name"))...)
-
-		if names.Has(n.Name) {
-			errs = append(errs, field.Duplicate(path.Child("name"), n.Name))
-		}
-
-		if err := validateCNIConfig(n.Config); err != nil {
-			errs = append(errs, field.Invalid(path.Child("config"), field.OmitValueType{}, err.Error()))
-		}
-
-		if n.Default {
-			if defaults++; defaults > 1 {
-				errs = append(errs, field.Forbidden(path.Child("default"), "another network is already the default; set default for one network only"))
-			}
-		}
-
-		errs = append(errs, validateAttachment(n.Attachment, n.Default, path)...)
-		names.Insert(n.Name)
-	}
-
-	return errs
-}
-
 func validateSharedNetworks(networks []api.SharedNetwork, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
@@ -150,6 +119,10 @@ func validateCNIConfig(text string) error {
 		Plugins []json.RawMessage `json:"plugins"`
 	}
 
+	if text == "" {
+		return fmt.Errorf("set one of config, kubeOVN and ovn; config must be a CNI configuration in JSON")
+	}
+
 	if err := json.Unmarshal([]byte(text), &config); err != nil {
 		return fmt.Errorf("must be a CNI configuration in JSON: %w", err)
 	}
@@ -167,6 +140,10 @@ func ValidateNetworking(spec *gardencorev1beta1.Networking, config *api.Infrastr
 	networking := ptr.Deref(spec, gardencorev1beta1.Networking{})
 	path := field.NewPath("spec", "networking")
 	subnets := DefaultSubnets(config)
+
+	if errs := validateVirtualRanges(&networking, config.Networks.TenantNetworks, field.NewPath("spec", "provider", "infrastructureConfig", "networks", "tenantNetworks")); len(errs) > 0 {
+		return errs
+	}
 
 	switch {
 	case gardencorev1beta1.IsIPv6SingleStack(networking.IPFamilies):
