@@ -191,11 +191,6 @@ func network(namespace, name, config string, labels map[string]string) *unstruct
 	return n
 }
 
-// setConfig sets the CNI configuration of a network.
-func setConfig(network *unstructured.Unstructured, config string) {
-	network.Object["spec"] = map[string]any{"config": config}
-}
-
 func tenant(name string) api.TenantNetwork { return api.TenantNetwork{Name: name, Config: bridge} }
 
 func config(networks ...api.TenantNetwork) *api.InfrastructureConfig {

@@ -110,6 +110,8 @@ func (f *flow) checkTenantNetwork(i int) []fault {
 		return nil
 	}
 
-	return []fault{{gardencorev1beta1.ErrorRetryableConfigurationProblem, configPath().Child("networks", "tenantNetworks").Index(i),
-		validation.NotAllowed(tenant, f.profile.TenantNetworks)}}
+	return []fault{{
+		gardencorev1beta1.ErrorRetryableConfigurationProblem, configPath().Child("networks", "tenantNetworks").Index(i),
+		validation.NotAllowed(tenant, f.profile.TenantNetworks),
+	}}
 }

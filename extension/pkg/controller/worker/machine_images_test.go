@@ -129,7 +129,7 @@ func TestUpdateMachineImagesStatus_NotMigratable(t *testing.T) {
 		"another reason": {
 			pod:    &api.PodNetwork{Binding: api.BindingPasst},
 			config: "virtualMachineTemplate: {spec: {template: {spec: {domain: {features: {hypervPassthrough: {enabled: true}}}}}}}",
-			want: []string{"spec.provider.workers[0].providerConfig.virtualMachineTemplate.spec.template.spec.domain.features.hypervPassthrough binds the guest to its host"},
+			want:   []string{"spec.provider.workers[0].providerConfig.virtualMachineTemplate.spec.template.spec.domain.features.hypervPassthrough binds the guest to its host"},
 		},
 	} {
 		s := guide()
