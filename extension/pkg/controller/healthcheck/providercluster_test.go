@@ -193,7 +193,7 @@ func TestProviderClusterCheck_Drains(t *testing.T) {
 		}}},
 	})
 
-	result, err := (&providerClusterCheck{seed: newSeed(t, provider.start(t)), newProviderCluster: providercluster.New}).Check(t.Context(), request)
+	result, err := (&providerClusterCheck{seed: newSeed(t, provider.start(t)), newProviderCluster: (&providercluster.Clients{}).New}).Check(t.Context(), request)
 	require.NoError(t, err)
 	require.Equal(t, gardencorev1beta1.ConditionProgressing, result.Status)
 	require.Equal(t, lasting, *result.ProgressingThreshold)
