@@ -15,6 +15,8 @@ import (
 )
 
 const (
+	// discontinuedPlugin is the name of the plugin before passtBinding was a field of KubeVirt's API.
+	discontinuedPlugin = "passt"
 	// injector is part of the names of the webhook that requests the resources of a pod's networks
 	// (https://github.com/k8snetworkplumbingwg/network-resources-injector).
 	injector = "network-resources-injector"
@@ -80,7 +82,14 @@ func checkBindings(r *reader, c *class, kubeVirt *kubevirtv1.KubeVirt) []Result 
 			continue
 		}
 
-		if _, registered := plugins[i.Binding.Name]; !registered {
+		_, registered := plugins[i.Binding.Name]
+
+		switch {
+		case registered:
+		case i.Binding.Name == discontinuedPlugin:
+			results = append(results, s.fail("the KubeVirt resource has no network binding plugin "+i.Binding.Name+", which KubeVirt 1.8 has replaced",
+				"set passtBinding: {} instead of binding in networks of the providerSpec, for KubeVirt 1.8 and later")...)
+		default:
 			results = append(results, s.fail("the KubeVirt resource has no network binding plugin "+i.Binding.Name,
 				"register it in spec.configuration.network.binding of the KubeVirt resource"+remedy)...)
 		}

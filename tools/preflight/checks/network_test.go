@@ -116,3 +116,15 @@ func networkDefinitions(t *testing.T) *metadatafake.FakeMetadataClient {
 
 	return client
 }
+
+// TestCheckBindings_DiscontinuedPlugin does not advise to register a plugin that KubeVirt does not have any more.
+func TestCheckBindings_DiscontinuedPlugin(t *testing.T) {
+	t.Parallel()
+
+	const spec = `{"spec":{"template":{"spec":{"domain":{"devices":{"interfaces":[{"name":"default","binding":{"name":"passt"}}]}}}}}}`
+
+	results := checkBindings(readerOn(t), classOf(t, spec), &kubevirtv1.KubeVirt{})
+	require.Len(t, results, 1)
+	require.Contains(t, results[0].Remedy, "passtBinding: {}")
+	require.NotContains(t, results[0].Remedy, "register")
+}
