@@ -4,34 +4,89 @@
 package workerpool
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 )
 
-// NotMigratable returns why the machines of the pool cannot be live-migrated, with the fields of the Shoot; nil if their
-// configuration does not prevent it, or is not valid.
+// migratingBridge is the remedy for a bridge to the pod network.
+const migratingBridge = "set networks.pod.binding of the InfrastructureConfig to passt, or, if the pod network keeps the addresses of machines, networks.pod.allowBridgeLiveMigration"
+
+// NotMigratable returns why the machines of the pool cannot be live-migrated, or why that is not known, with the fields of the
+// Shoot; nil if nothing in their configuration prevents it, or if the configuration is not valid.
 func (p *Pool) NotMigratable() *api.NotMigratablePool {
 	spec, _, errs := p.ProviderSpec(0)
 	if len(errs) > 0 {
+		return nil // The Worker reports them.
+	}
+
+	reasons := p.obstacles(spec, 0)
+
+	for i, n := range spec.Networks {
+		if n.Binding != nil {
+			reasons = append(reasons, p.reason(fmt.Sprintf("providerSpec.networks[%d].binding", i),
+				"is a plugin, and KubeVirt migrates machines with it only if its registration has migration", "", 0))
+		}
+	}
+
+	if len(reasons) == 0 {
 		return nil
-	}
-
-	for _, b := range validation.MigrationBlockers(spec) {
-		errs = append(errs, &field.Error{Field: b.Field, Detail: b.Detail})
-	}
-
-	if len(errs) == 0 {
-		return nil
-	}
-
-	var reasons []string
-	for _, err := range p.inShoot(errs, 0) {
-		reasons = append(reasons, err.Field+" "+err.Detail)
 	}
 
 	return &api.NotMigratablePool{Name: p.Name, Reason: strings.Join(reasons, "; ")}
+}
+
+// obstacles returns the reasons for which machines with a valid ProviderSpec cannot be live-migrated.
+func (p *Pool) obstacles(spec *providerspec.ProviderSpec, zone int) (reasons []string) {
+	for _, b := range validation.MigrationBlockers(spec) {
+		remedy := ""
+		if b.Remedy != "" {
+			remedy = "; " + migratingBridge
+		}
+
+		reasons = append(reasons, p.reason(b.Field, b.Detail, remedy, zone))
+	}
+
+	return reasons
+}
+
+func (p *Pool) reason(path, detail, remedy string, zone int) string {
+	errs := p.inShoot(field.ErrorList{{Field: path}}, zone)
+
+	return errs[0].Field + " " + detail + remedy
+}
+
+// explainStrategy replaces the text of errors of the eviction strategy, which name the ProviderSpec and flags of the driver.
+func (p *Pool) explainStrategy(errs field.ErrorList, spec *providerspec.ProviderSpec, zone int) field.ErrorList {
+	const path = "providerSpec.virtualMachineTemplate.spec.template.spec.evictionStrategy"
+
+	i := slices.IndexFunc(errs, func(err *field.Error) bool { return err.Field == path })
+	if i < 0 {
+		return errs
+	}
+
+	if strategyOf(spec.VirtualMachineTemplate) == kubevirtv1.EvictionStrategyLiveMigrate {
+		errs[i].Detail = "the machines cannot be live-migrated, because " + strings.Join(p.obstacles(spec, zone), "; ") + "; change that, or remove evictionStrategy"
+	} else {
+		errs[i].Detail = "the extension sets it if a controller evacuates the machines; remove it"
+	}
+
+	return errs
+}
+
+// strategyOf returns the eviction strategy of a template; empty if it has none.
+func strategyOf(template *providerspec.VirtualMachineTemplate) kubevirtv1.EvictionStrategy {
+	if template == nil || template.Spec.Template == nil {
+		return ""
+	}
+
+	return ptr.Deref(template.Spec.Template.Spec.EvictionStrategy, "")
 }

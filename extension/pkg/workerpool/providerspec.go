@@ -40,7 +40,7 @@ func (p *Pool) ProviderSpec(zone int) (*providerspec.ProviderSpec, []byte, field
 
 	spec, errs := validation.Decode(raw, driverRules)
 	if len(errs) > 0 {
-		return nil, nil, p.inShoot(errs, zone)
+		return nil, nil, p.inShoot(p.explainStrategy(errs, spec, zone), zone)
 	}
 
 	return spec, raw, nil

@@ -64,7 +64,7 @@ func (v *shootValidator) validateShoot(ctx context.Context, shoot, oldShoot *gar
 	}
 
 	if oldShoot == nil {
-		return c.validate(ctx), nil
+		return append(c.validate(ctx), c.validateTenantNetworks()...), nil
 	}
 
 	old, err := v.resolve(ctx, oldShoot)
@@ -76,7 +76,7 @@ func (v *shootValidator) validateShoot(ctx context.Context, shoot, oldShoot *gar
 	c.old = old
 	old.old = old
 
-	errs := slices.Concat(introduced(c.validate(ctx), old.validate(ctx)), c.validateImmutable(), c.validateRanges())
+	errs := slices.Concat(introduced(c.validate(ctx), old.validate(ctx)), c.validateImmutable(), c.validateTenantNetworks())
 
 	moved, err := v.validateCredentialsNamespace(ctx, c)
 	if err != nil {
@@ -122,6 +122,8 @@ func provider() *field.Path { return field.NewPath("spec", "provider") }
 
 func infrastructurePath() *field.Path { return provider().Child("infrastructureConfig") }
 
+func networksPath() *field.Path { return infrastructurePath().Child("networks") }
+
 // validate returns the errors of the whole Shoot. It ends early if the context ends.
 func (c *validationContext) validate(ctx context.Context) field.ErrorList {
 	errs, valid := c.validateInfrastructureConfig()
@@ -129,7 +131,7 @@ func (c *validationContext) validate(ctx context.Context) field.ErrorList {
 	var networks []api.NetworkStatus
 	if valid {
 		networks = c.networks()
-		errs = append(errs, c.validateOffers()...)
+		errs = append(errs, validation.ValidateSharedNetworks(c.infrastructureConfig.Networks.SharedNetworks, c.profileConfig.SharedNetworks, networksPath().Child("sharedNetworks"))...)
 	}
 
 	errs = append(errs, c.validateControlPlaneConfig()...)
@@ -159,7 +161,7 @@ func (c *validationContext) validateInfrastructureConfig() (errs field.ErrorList
 		return errs, false
 	}
 
-	return validation.ValidateNetworking(c.Spec.Networking, &c.infrastructureConfig), true
+	return validation.ValidateNetworking(c.Spec.Networking, &c.infrastructureConfig, c.podNetwork()), true
 }
 
 // validateNetworkCount returns an error if machines would have too many interfaces. Machines of the Shoot before the
@@ -174,17 +176,6 @@ func (c *validationContext) validateNetworkCount() field.ErrorList {
 
 func countOf(config *api.InfrastructureConfig) int {
 	return len(config.Networks.TenantNetworks) + len(config.Networks.SharedNetworks)
-}
-
-// validateOffers returns the errors of tenant networks that the CloudProfile does not allow, and of shared networks that
-// it does not offer. The controller
-// checks those in the namespace of the machines, which admission does not know.
-func (c *validationContext) validateOffers() field.ErrorList {
-	networks, path := &c.infrastructureConfig.Networks, infrastructurePath().Child("networks")
-
-	return append(
-		validation.ValidateTenantNetworks(networks.TenantNetworks, c.profileConfig.TenantNetworks, path.Child("tenantNetworks")),
-		validation.ValidateSharedNetworks(networks.SharedNetworks, c.profileConfig.SharedNetworks, path.Child("sharedNetworks"))...)
 }
 
 // networks returns the networks of the machines as the Infrastructure will report them, except for the
@@ -209,15 +200,10 @@ func (c *validationContext) networks() []api.NetworkStatus {
 	return networks
 }
 
-// podNetwork returns the connection of the machines to the pod network as the Infrastructure will report it. It is not
-// known for an existing Shoot that does not set it, which keeps the default of its creation.
+// podNetwork returns the connection of the machines to the pod network as the Infrastructure will report it. For an existing
+// Shoot that does not set it, that is an assumption: it keeps the default of its creation.
 func (c *validationContext) podNetwork() *api.PodNetwork {
-	byDefault := c.profileConfig.PodNetwork
-	if c.old != nil {
-		byDefault = nil
-	}
-
-	return validation.PodNetworkOf(&c.infrastructureConfig.Networks, byDefault)
+	return validation.PodNetworkOf(&c.infrastructureConfig.Networks, c.profileConfig.PodNetwork)
 }
 
 // technicalID returns the technical ID of the Shoot, or any other for a new Shoot, which does not have one
@@ -250,10 +236,17 @@ func (c *validationContext) validateImmutable() field.ErrorList {
 	return errs
 }
 
-// validateRanges refuses other ranges of virtual networks: the network plugins of the provider cluster cannot change them.
-func (c *validationContext) validateRanges() field.ErrorList {
-	return validation.ValidateVirtualNetworkUpdate(c.infrastructureConfig.Networks.TenantNetworks, c.old.infrastructureConfig.Networks.TenantNetworks,
-		infrastructurePath().Child("networks", "tenantNetworks"))
+// validateTenantNetworks returns the errors of tenant networks that the CloudProfile does not allow, unless they existed with
+// the same content, and of other ranges of virtual networks: the network plugins of the provider cluster cannot change them.
+func (c *validationContext) validateTenantNetworks() field.ErrorList {
+	var old []api.TenantNetwork
+	if c.old != nil {
+		old = c.old.infrastructureConfig.Networks.TenantNetworks
+	}
+
+	networks, path := c.infrastructureConfig.Networks.TenantNetworks, networksPath().Child("tenantNetworks")
+
+	return append(validation.ValidateTenantNetworks(networks, old, c.profileConfig.TenantNetworks, path), validation.ValidateVirtualNetworkUpdate(networks, old, path)...)
 }
 
 // validateInPlaceUpdate returns the errors of changes of a pool with in-place updates that its machines would not get:

@@ -135,13 +135,14 @@ func validateCNIConfig(text string) error {
 }
 
 // ValidateNetworking returns the errors of spec.networking of a Shoot, from which gardenlet takes the addresses of
-// the nodes.
-func ValidateNetworking(spec *gardencorev1beta1.Networking, config *api.InfrastructureConfig) field.ErrorList {
+// the nodes. pod is the connection of the machines to the pod network, which may be nil.
+func ValidateNetworking(spec *gardencorev1beta1.Networking, config *api.InfrastructureConfig, pod *api.PodNetwork) field.ErrorList {
 	networking := ptr.Deref(spec, gardencorev1beta1.Networking{})
 	path := field.NewPath("spec", "networking")
 	subnets := DefaultSubnets(config)
 
-	if errs := validateVirtualRanges(&networking, config.Networks.TenantNetworks, field.NewPath("spec", "provider", "infrastructureConfig", "networks", "tenantNetworks")); len(errs) > 0 {
+	networks := field.NewPath("spec", "provider", "infrastructureConfig", "networks")
+	if errs := append(validateRanges(&networking, config.Networks.TenantNetworks, pod, networks), validateEncapsulation(&networking, pod, networks)...); len(errs) > 0 {
 		return errs
 	}
 

@@ -4,9 +4,12 @@
 package validation
 
 import (
+	"encoding/json"
 	"slices"
 
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 )
@@ -68,4 +71,31 @@ func PodNetworkOf(config *api.NetworksConfig, byDefault *api.PodNetwork) *api.Po
 	}
 
 	return &actual
+}
+
+// validateEncapsulation refuses the binding passt for Shoots whose pods send packets of a protocol that passt does not
+// forward: Calico of Gardener encapsulates them in IP-in-IP unless its configuration says otherwise.
+func validateEncapsulation(networking *gardencorev1beta1.Networking, pod *api.PodNetwork, networks *field.Path) field.ErrorList {
+	if ptr.Deref(pod, api.PodNetwork{}).Binding != api.BindingPasst || ptr.Deref(networking.Type, "") != "calico" {
+		return nil
+	}
+
+	// The NetworkConfig of gardener-extension-networking-calico.
+	var config struct {
+		Backend string
+		IPv4    struct{ Pool, Mode string }
+		VXLAN   struct{ Enabled bool }
+		Overlay *struct{ Enabled bool }
+	}
+
+	if raw := networking.ProviderConfig; raw != nil {
+		_ = json.Unmarshal(raw.Raw, &config) // That extension validates it.
+	}
+
+	if config.VXLAN.Enabled || config.Backend == "vxlan" || config.IPv4.Pool == "vxlan" || config.IPv4.Mode == "Never" || config.Overlay != nil && !config.Overlay.Enabled {
+		return nil
+	}
+
+	return field.ErrorList{field.Invalid(networks.Child("pod", "binding"), api.BindingPasst,
+		"does not forward IP-in-IP packets between the pods of Calico; set vxlan.enabled in spec.networking.providerConfig, or use another binding")}
 }

@@ -4,15 +4,13 @@
 package validation
 
 import (
+	"encoding/json"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
-	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 )
@@ -33,22 +31,41 @@ func ValidateTenantNetworkTypes(types []api.TenantNetworkType, path *field.Path)
 	return errs
 }
 
-// ValidateTenantNetworks returns an error for each tenant network whose type the CloudProfile does not allow. nil allows
-// all types.
-func ValidateTenantNetworks(networks []api.TenantNetwork, allowed []api.TenantNetworkType, path *field.Path) field.ErrorList {
+// ValidateTenantNetworks returns an error for each tenant network that is new or has another content than before, and whose
+// type the CloudProfile does not allow, or whose configuration reaches networks of other shoots. allowed is nil for all
+// types.
+func ValidateTenantNetworks(networks, old []api.TenantNetwork, allowed []api.TenantNetworkType, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	for i := range networks {
-		if allowed != nil && !slices.Contains(allowed, networks[i].Type()) {
-			errs = append(errs, field.Forbidden(path.Index(i), NotAllowed(&networks[i], allowed)))
+		if slices.ContainsFunc(old, func(o api.TenantNetwork) bool { return o.Name == networks[i].Name && sameContent(&o, &networks[i]) }) {
+			continue
+		}
+
+		if detail := NotAllowed(&networks[i], allowed); detail != "" {
+			errs = append(errs, field.Forbidden(path.Index(i), detail))
 		}
 	}
 
 	return errs
 }
 
-// NotAllowed is the error of a tenant network whose type the CloudProfile does not allow.
+func sameContent(a, b *api.TenantNetwork) bool {
+	return a.Type() == b.Type() && rangeOf(a) == rangeOf(b) && a.Config == b.Config
+}
+
+// NotAllowed returns why a shoot must not create a tenant network; empty if it may.
 func NotAllowed(network *api.TenantNetwork, allowed []api.TenantNetworkType) string {
+	t := network.Type()
+
+	if plugin := sharedPlugin(network.Config); plugin != "" {
+		return fmt.Sprintf("a configuration of the CNI plugin %s can name the networks of other shoots; use ovn or kubeOVN instead of config", plugin)
+	}
+
+	if t == "" || allowed == nil || slices.Contains(allowed, t) { // A network without a type has another error.
+		return ""
+	}
+
 	remedy := "use a network of its providerConfig.sharedNetworks"
 
 	if len(allowed) > 0 {
@@ -60,7 +77,42 @@ func NotAllowed(network *api.TenantNetwork, allowed []api.TenantNetworkType) str
 		remedy = "use " + strings.Join(names, " or ")
 	}
 
-	return fmt.Sprintf("the CloudProfile does not allow tenant networks with %s; %s, or ask the operator to add it to providerConfig.tenantNetworks", network.Type(), remedy)
+	return fmt.Sprintf("the CloudProfile does not allow tenant networks with %s; %s, or ask the operator to add it to providerConfig.tenantNetworks", t, remedy)
+}
+
+// sharedPlugin returns the CNI or IPAM plugin of a CNI configuration that joins a network of the whole provider cluster by
+// its name, whichever shoot owns it; empty if there is none.
+func sharedPlugin(config string) string {
+	var content any
+	if json.Unmarshal([]byte(config), &content) != nil {
+		return "" // It has another error.
+	}
+
+	return sharedPluginIn(content)
+}
+
+func sharedPluginIn(content any) string {
+	switch value := content.(type) {
+	case []any:
+		for _, item := range value {
+			if plugin := sharedPluginIn(item); plugin != "" {
+				return plugin
+			}
+		}
+	case map[string]any:
+		for key, item := range value {
+			// CNI's libraries ignore the case of keys.
+			if name, isText := item.(string); isText && strings.EqualFold(key, "type") && slices.Contains([]string{"kube-ovn", "ovn-k8s-cni-overlay"}, name) {
+				return name
+			}
+
+			if plugin := sharedPluginIn(item); plugin != "" {
+				return plugin
+			}
+		}
+	}
+
+	return ""
 }
 
 func validateTenantNetworks(networks []api.TenantNetwork, path *field.Path) field.ErrorList {
@@ -129,12 +181,7 @@ func validateVirtualNetwork(n *api.TenantNetwork, network *api.VirtualNetwork, p
 			"the network has no route to the API server of the shoot; remove default, so that the pod network is the default"))
 	}
 
-	prefix, err := netip.ParsePrefix(network.CIDR)
-	if err != nil || !prefix.Addr().Is4() || prefix != prefix.Masked() || prefix.Bits() > 29 {
-		errs = append(errs, field.Invalid(path.Child(string(n.Type()), "cidr"), network.CIDR, "must be an IPv4 network with at least eight addresses, such as 10.100.0.0/16"))
-	}
-
-	return errs
+	return append(errs, validateVirtualRange(network.CIDR, path.Child(string(n.Type()), "cidr"))...)
 }
 
 // ValidateVirtualNetworkUpdate returns an error for each virtual network with another type or range than before.
@@ -151,53 +198,4 @@ func ValidateVirtualNetworkUpdate(networks, old []api.TenantNetwork, path *field
 	}
 
 	return errs
-}
-
-// validateVirtualRanges returns the errors of virtual networks that overlap with each other, or with the networks of the
-// Shoot: machines would send packets for one to the other.
-func validateVirtualRanges(networking *gardencorev1beta1.Networking, networks []api.TenantNetwork, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-
-	known := []cidr{
-		{"spec.networking.pods", ptr.Deref(networking.Pods, "")},
-		{"spec.networking.services", ptr.Deref(networking.Services, "")},
-		{"spec.networking.nodes", ptr.Deref(networking.Nodes, "")},
-	}
-
-	for i := range networks {
-		own := cidr{path.Index(i).Child(string(networks[i].Type()), "cidr").String(), rangeOf(&networks[i])}
-
-		for _, other := range known {
-			if own.overlaps(other) {
-				errs = append(errs, field.Invalid(path.Index(i).Child(string(networks[i].Type()), "cidr"), own.text,
-					fmt.Sprintf("must not overlap with %s (%s); use another range", other.field, other.text)))
-			}
-		}
-
-		known = append(known, own)
-	}
-
-	return errs
-}
-
-// rangeOf returns the range of a virtual network; empty for other networks.
-func rangeOf(n *api.TenantNetwork) string {
-	switch {
-	case n.KubeOVN != nil:
-		return n.KubeOVN.CIDR
-	case n.OVN != nil:
-		return n.OVN.CIDR
-	default:
-		return ""
-	}
-}
-
-// cidr is the range of a field.
-type cidr struct{ field, text string }
-
-func (c cidr) overlaps(other cidr) bool {
-	a, err := netip.ParsePrefix(c.text)
-	b, otherErr := netip.ParsePrefix(other.text)
-
-	return err == nil && otherErr == nil && a.Overlaps(b)
 }
