@@ -90,3 +90,34 @@ func strategyOf(template *providerspec.VirtualMachineTemplate) kubevirtv1.Evicti
 
 	return ptr.Deref(template.Spec.Template.Spec.EvictionStrategy, "")
 }
+
+// evictionStrategy returns the strategy of new machines; empty if the driver chooses it. It is no part of the hash of a class:
+// existing machines keep theirs.
+func (s *Settings) evictionStrategy() kubevirtv1.EvictionStrategy {
+	switch {
+	case s.EvacuationDenied:
+		return kubevirtv1.EvictionStrategyLiveMigrateIfPossible
+	case s.Evacuation && slices.ContainsFunc(s.ProfileConfig.VolumeClasses, func(c api.VolumeClass) bool { return c.ExposeAs != "" }):
+		// Volumes of pods are attached later, and most are not shared: the driver would not notice that KubeVirt refuses the
+		// eviction of a machine with LiveMigrate.
+		return kubevirtv1.EvictionStrategyExternal
+	default:
+		return ""
+	}
+}
+
+// withStrategy adds a strategy to a partial VirtualMachine.
+func withStrategy(settings map[string]any, strategy kubevirtv1.EvictionStrategy) map[string]any {
+	if settings == nil {
+		settings = map[string]any{"spec": map[string]any{}}
+	}
+
+	spec := settings["spec"].(map[string]any) //nolint:forcetypeassert // hardwareOf makes it.
+	if spec["template"] == nil {
+		spec["template"] = map[string]any{"spec": map[string]any{}}
+	}
+
+	spec["template"].(map[string]any)["spec"].(map[string]any)["evictionStrategy"] = strategy //nolint:forcetypeassert // as above
+
+	return settings
+}

@@ -22,8 +22,13 @@ import (
 // role is the tag of machines. The images of a shoot do not have it.
 const role = "node"
 
-// driverRules are the rules of the sidecar that the control plane webhook adds.
-var driverRules = validation.Options{Template: validation.TemplateSafe}
+// driverRules are the rules of the sidecar that the control plane webhook adds. Users cannot make machines wait for the driver,
+// which may not be able to act.
+func (p *Pool) driverRules(template *providerspec.VirtualMachineTemplate) validation.Options {
+	own := strategyOf(p.Config.VirtualMachineTemplate)
+
+	return validation.Options{Template: validation.TemplateSafe, Evacuation: own == "" && strategyOf(template) == kubevirtv1.EvictionStrategyExternal}
+}
 
 // ProviderSpec returns the ProviderSpec of the pool's machines in the zone with an index, parsed and in
 // JSON. It validates the ProviderSpec as the driver does. Errors name the fields of the Shoot.
@@ -38,7 +43,7 @@ func (p *Pool) ProviderSpec(zone int) (*providerspec.ProviderSpec, []byte, field
 		return nil, nil, field.ErrorList{field.InternalError(p.path, fmt.Errorf("write ProviderSpec: %w", err))}
 	}
 
-	spec, errs := validation.Decode(raw, driverRules)
+	spec, errs := validation.Decode(raw, p.driverRules(template))
 	if len(errs) > 0 {
 		return nil, nil, p.inShoot(p.explainStrategy(errs, spec, zone), zone)
 	}
@@ -242,12 +247,16 @@ func (p *Pool) template() (*providerspec.VirtualMachineTemplate, field.ErrorList
 		return nil, errs
 	}
 
-	hardware := hardwareOf(&p.TypeConfig)
-	if len(hardware) == 0 {
+	settings := hardwareOf(&p.TypeConfig)
+	if strategy := p.settings.evictionStrategy(); strategy != "" && strategyOf(own) == "" {
+		settings = withStrategy(settings, strategy)
+	}
+
+	if len(settings) == 0 {
 		return p.Config.VirtualMachineTemplate, nil
 	}
 
-	merged, err := merge(own, hardware)
+	merged, err := merge(own, settings)
 	if err != nil {
 		return nil, field.ErrorList{field.InternalError(path, err)}
 	}

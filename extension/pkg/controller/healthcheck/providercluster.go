@@ -7,15 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
 	"github.com/gardener/gardener/extensions/pkg/controller/healthcheck"
-	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/controller/infrastructure"
@@ -61,29 +58,7 @@ func (c *providerClusterCheck) Check(ctx context.Context, request types.Namespac
 		return nil, fmt.Errorf("get Cluster %s: %w", request.Namespace, err)
 	}
 
-	findings, warning := infrastructure.Findings(ctx, provider, infra, cluster)
-	if findings != nil || errors.Is(warning, providercluster.ErrBusy) {
-		return conditionOf(errors.Join(findings, warning))
-	}
-
-	return warningOf(warning), nil
-}
-
-// lasting is longer than any warning lasts: a condition is Progressing for as long, and False afterwards.
-const lasting = 100 * 365 * 24 * time.Hour
-
-// warningOf returns the result of a check of what does not affect the shoot yet. The condition has its text, and is not
-// False.
-func warningOf(err error) *healthcheck.SingleCheckResult {
-	if err == nil {
-		return healthy()
-	}
-
-	result := unhealthy(err)
-	result.Status = gardencorev1beta1.ConditionProgressing
-	result.ProgressingThreshold = ptr.To(lasting)
-
-	return result
+	return conditionOf(infrastructure.Findings(ctx, provider, infra, cluster))
 }
 
 // conditionOf returns the result of a check. A check that was not completed, because of other shoots, has none.

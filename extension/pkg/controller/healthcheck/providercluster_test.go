@@ -176,31 +176,6 @@ func TestProviderClusterCheck(t *testing.T) {
 	}
 }
 
-// TestProviderClusterCheck_Drains warns of drains if the account lacks the permissions for evacuation: the condition is not
-// False, since the shoot is healthy.
-func TestProviderClusterCheck_Drains(t *testing.T) {
-	t.Parallel()
-
-	rules := func(group string, resources ...string) authorizationv1.ResourceRule {
-		return authorizationv1.ResourceRule{Verbs: []string{"*"}, APIGroups: []string{group}, Resources: resources}
-	}
-
-	provider := healthyProvider()
-	maps.Copy(provider, server{
-		reviewsPath: reviewed(false),
-		rulesPath: &authorizationv1.SelfSubjectRulesReview{Status: authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{
-			rules("", "*"), rules("cdi.kubevirt.io", "*"), rules("subresources.kubevirt.io", "*"), rules("kubevirt.io", "virtualmachines", "virtualmachineinstances"),
-		}}},
-	})
-
-	result, err := (&providerClusterCheck{seed: newSeed(t, provider.start(t)), newProviderCluster: (&providercluster.Clients{}).New}).Check(t.Context(), request)
-	require.NoError(t, err)
-	require.Equal(t, gardencorev1beta1.ConditionProgressing, result.Status)
-	require.Equal(t, lasting, *result.ProgressingThreshold)
-	require.Contains(t, result.Detail, "may not list virtualmachineinstancemigrations")
-	require.Contains(t, result.Detail, "apply extension/kubernetes/provider-namespace")
-}
-
 // TestProviderClusterCheck_Unusable checks an invalid kubeconfig, and an API server that refuses
 // connections.
 func TestProviderClusterCheck_Unusable(t *testing.T) {

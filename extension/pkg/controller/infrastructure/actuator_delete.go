@@ -124,8 +124,13 @@ func (f *flow) deleteUnusedNetworks(ctx context.Context) error {
 		return err
 	}
 
+	names := make([]string, len(used))
+	for i, o := range used {
+		names[i] = o.name
+	}
+
 	return fmt.Errorf("virtual machines of the shoot in namespace %s of the provider cluster still use the networks %s; delete them",
-		f.namespace, providercluster.Names(used))
+		f.namespace, providercluster.Names(names))
 }
 
 // ForceDelete implements infrastructure.Actuator. It deletes what it can.

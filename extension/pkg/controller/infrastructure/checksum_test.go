@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 )
@@ -62,9 +61,4 @@ func TestChecksum_FromOlderVersion(t *testing.T) {
 	require.NoError(t, l.actuator.seed.Status().Update(t.Context(), l.infra))
 	require.Equal(t, before, l.reconcile(t).Networks)
 	require.NotNil(t, l.infra.Status.State)
-}
-
-// setConfig sets the CNI configuration of a network.
-func setConfig(network *unstructured.Unstructured, config string) {
-	network.Object["spec"] = map[string]any{"config": config}
 }

@@ -15,26 +15,21 @@ import (
 )
 
 // Findings returns an error with what the provider cluster does not have any more, but the machines of a shoot
-// need: those that run may continue, but no others start. Without findings, it returns a warning if a drain of a provider
-// node harms the shoot. The health check reports them. What cannot be read is skipped, except for an ErrBusy: then the
-// findings are not complete.
+// need: those that run may continue, but no others start. The health check reports it. What cannot be read is
+// skipped, except for an ErrBusy: then the findings are not complete.
 func Findings(
 	ctx context.Context, provider *providercluster.Cluster, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
-) (findings, warning error) {
+) error {
 	f := newFlow(provider, infra, cluster)
 	all := &running{}
 
-	faults := slices.Concat(f.checkSharedNetworks(ctx), f.checkMachines(ctx, infra.Spec.Region, cluster, all))
+	faults := slices.Concat(f.checkSharedNetworks(ctx), f.checkVirtualNetworks(ctx), f.checkMachines(ctx, infra.Spec.Region, cluster, all))
 
 	if missing, err := f.checkPermissions(ctx); f.note(err) == nil {
 		faults = append(faults, missing...)
 	}
 
-	if findings := f.result(faults); findings != nil {
-		return findings, nil
-	}
-
-	return nil, f.checkDrains(ctx, cluster)
+	return f.result(faults)
 }
 
 // note returns the error of an optional request. It remembers an ErrBusy.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,26 +24,38 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
 
+// object is an object of a network.
+type object struct {
+	kind schema.GroupVersionKind
+	name string
+}
+
 // reconcileNetworks creates and updates the tenant networks, deletes those that left the
 // configuration, and reads the shared networks. It returns all networks in the order of the
 // machines' interfaces.
 func (f *flow) reconcileNetworks(ctx context.Context, r *running) ([]api.NetworkStatus, error) {
 	var networks []api.NetworkStatus
 
-	desired := sets.New[string]()
+	desired := sets.New[object]()
 
 	for i := range f.config.Networks.TenantNetworks {
-		network, err := f.reconcileTenantNetwork(ctx, i, r)
+		for _, o := range f.networkObjects(&f.config.Networks.TenantNetworks[i]) {
+			desired.Insert(object{o.GroupVersionKind(), o.GetName()})
+		}
+	}
+
+	kept, err := f.deleteNetworks(ctx, desired)
+	if err != nil {
+		return nil, err
+	}
+
+	for i := range f.config.Networks.TenantNetworks {
+		network, err := f.reconcileTenantNetwork(ctx, i, r, kept)
 		if err != nil {
 			return nil, err
 		}
 
-		desired.Insert(nameIn(f.namespace, network.Name))
 		networks = append(networks, network)
-	}
-
-	if _, err := f.deleteNetworks(ctx, desired); err != nil {
-		return nil, err
 	}
 
 	for i, shared := range f.config.Networks.SharedNetworks {
@@ -58,21 +70,34 @@ func (f *flow) reconcileNetworks(ctx context.Context, r *running) ([]api.Network
 	return networks, nil
 }
 
-// reconcileTenantNetwork writes the objects of the tenant network with an index.
-func (f *flow) reconcileTenantNetwork(ctx context.Context, i int, r *running) (api.NetworkStatus, error) {
+// reconcileTenantNetwork writes the objects of the tenant network with an index. kept are the objects of other networks, or
+// of another type of this one, that machines still use.
+func (f *flow) reconcileTenantNetwork(ctx context.Context, i int, r *running, kept []object) (api.NetworkStatus, error) {
 	tenant := &f.config.Networks.TenantNetworks[i]
-	name := f.owner.TechnicalID + "-" + tenant.Name
+	name := f.networkName(tenant)
 	status := api.NetworkStatus{Name: f.namespace + "/" + name, Default: tenant.Default, Attachment: tenant.Attachment}
+	_, recorded := f.known[status.Name]
 
-	if _, recorded := f.known[status.Name]; !recorded && !r.unrecorded {
+	if !r.unrecorded {
 		if faults := f.checkTenantNetwork(i); len(faults) > 0 {
 			return status, errorOf(faults)
 		}
 	}
 
-	for _, object := range networkObjects(tenant, f.namespace, name) {
-		if err := f.reconcileNetworkObject(ctx, object); err != nil {
+	if slices.ContainsFunc(kept, func(o object) bool { return o.name == name || o.name == f.clusterName(name) }) {
+		return status, errorOf([]fault{{gardencorev1beta1.ErrorConfigurationProblem, tenantPath(i),
+			"machines still use a network of another type with this name; use another name, or wait until they are replaced"}})
+	}
+
+	for _, object := range f.networkObjects(tenant) {
+		actual, err := f.reconcileNetworkObject(ctx, i, object)
+		if err != nil {
 			return status, err
+		}
+
+		// Machines that use the network may run: the health check reports it.
+		if faults := checkReady(i, actual); len(faults) > 0 && !recorded {
+			return status, errorOf(faults)
 		}
 	}
 
@@ -81,8 +106,9 @@ func (f *flow) reconcileTenantNetwork(ctx context.Context, i int, r *running) (a
 	return status, nil
 }
 
-// reconcileNetworkObject writes an object of a tenant network, if a field of its spec differs.
-func (f *flow) reconcileNetworkObject(ctx context.Context, desired *unstructured.Unstructured) error {
+// reconcileNetworkObject writes an object of the tenant network with an index, if it does not exist, or if its CNI
+// configuration differs. It returns the object.
+func (f *flow) reconcileNetworkObject(ctx context.Context, i int, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	key := client.ObjectKeyFromObject(desired)
 	description := desired.GetKind() + " " + strings.TrimPrefix(key.String(), "/")
 
@@ -93,46 +119,39 @@ func (f *flow) reconcileNetworkObject(ctx context.Context, desired *unstructured
 	if apierrors.IsNotFound(err) {
 		desired.SetLabels(f.owner.Labels())
 
-		return wrap(explain(f.provider.Create(ctx, desired), desired.GroupVersionKind()), "create %s", description)
+		return desired, wrap(explain(f.provider.Create(ctx, desired), desired.GroupVersionKind()), "create %s", description)
 	}
 
 	if err != nil {
-		return wrap(explain(err, desired.GroupVersionKind()), "get %s", description)
+		return nil, wrap(explain(err, desired.GroupVersionKind()), "get %s", description)
 	}
 
 	if err := f.owner.Check(description, actual); err != nil {
-		return fmt.Errorf("%w, or choose another name in the Shoot", err)
+		return nil, fmt.Errorf("%w, or choose another name in the Shoot", err)
 	}
 
-	if !setSpec(actual, desired) && !f.owner.Adopt(actual) {
-		return nil
-	}
+	changed := false
 
-	f.owner.Adopt(actual)
-
-	return wrap(f.provider.Update(ctx, actual), "update %s", description)
-}
-
-// setSpec sets the fields of the desired spec: network plugins add others. It reports whether it changed the object.
-func setSpec(actual, desired *unstructured.Unstructured) (changed bool) {
-	fields, _, _ := unstructured.NestedMap(desired.Object, "spec")
-
-	for field, value := range fields {
-		if old, _, _ := unstructured.NestedFieldNoCopy(actual.Object, "spec", field); equality.Semantic.DeepEqual(old, value) {
-			continue
+	if f.config.Networks.TenantNetworks[i].Type() != api.TenantNetworkConfig {
+		if faults := checkRange(i, actual, desired); len(faults) > 0 {
+			return nil, errorOf(faults)
 		}
+	} else if config := configOf(desired); configOf(actual) != config {
+		setConfig(actual, config)
 
-		_ = unstructured.SetNestedField(actual.Object, value, "spec", field) // A spec that is no object is refused.
 		changed = true
 	}
 
-	return changed
+	if adopted := f.owner.Adopt(actual); !adopted && !changed {
+		return actual, nil
+	}
+
+	return actual, wrap(f.provider.Update(ctx, actual), "update %s", description)
 }
 
 // deleteNetworks deletes the objects of tenant networks except the desired ones. It keeps those of existing virtual
-// machines, which could not restart without them, and returns their names: a later reconciliation
-// deletes them.
-func (f *flow) deleteNetworks(ctx context.Context, desired sets.Set[string]) (kept []string, _ error) {
+// machines, which could not restart without them, and returns them: a later reconciliation deletes them.
+func (f *flow) deleteNetworks(ctx context.Context, desired sets.Set[object]) (kept []object, _ error) {
 	var used sets.Set[string]
 
 	for _, kind := range f.networkKinds() {
@@ -143,7 +162,15 @@ func (f *flow) deleteNetworks(ctx context.Context, desired sets.Set[string]) (ke
 
 		for i := range existing {
 			network := &existing[i]
-			if desired.Has(network.GetName()) || !f.owner.Owns(network) {
+			if !f.owner.Owns(network) {
+				continue
+			}
+
+			// Until a later reconciliation finds none, objects may exist.
+			f.remaining = append(f.remaining, typeOf(kind))
+
+			found := object{kind, network.GetName()}
+			if desired.Has(found) {
 				continue
 			}
 
@@ -153,8 +180,8 @@ func (f *flow) deleteNetworks(ctx context.Context, desired sets.Set[string]) (ke
 				}
 			}
 
-			if used.Has(network.GetName()) {
-				kept = append(kept, network.GetName())
+			if used.Has(found.name) {
+				kept = append(kept, found)
 
 				continue
 			}
@@ -181,7 +208,7 @@ func (f *flow) existingNetworks(ctx context.Context, kind schema.GroupVersionKin
 	existing, err := providercluster.Collect(ctx, f.provider, list, func(n *unstructured.Unstructured) (metav1.PartialObjectMetadata, bool) {
 		return providercluster.Metadata(kind, n), true
 	}, options...)
-	if nothingThere(err, len(f.config.Networks.TenantNetworks) > 0) {
+	if nothingThere(err, isVirtual(typeOf(kind)) || len(f.config.Networks.TenantNetworks) > 0) {
 		return nil, nil
 	}
 
@@ -194,13 +221,19 @@ func nothingThere(err error, used bool) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && !used
 }
 
-// usedNetworks returns the networks that virtual machines of the shoot use.
+// usedNetworks returns the networks that virtual machines of the shoot use, by the names of all their objects.
 func (f *flow) usedNetworks(ctx context.Context) (sets.Set[string], error) {
 	ofMachines, err := providercluster.Collect(ctx, f.provider, &kubevirtv1.VirtualMachineList{}, func(machine *kubevirtv1.VirtualMachine) ([]string, bool) {
 		return f.networksOf(machine), !f.owner.IsForeign(machine)
 	}, client.InNamespace(f.namespace), client.MatchingLabels{providerspec.TagCluster: f.owner.TechnicalID})
 
-	return sets.New(slices.Concat(ofMachines...)...), wrap(err, "list VirtualMachines")
+	used := sets.New[string]()
+
+	for _, name := range slices.Concat(ofMachines...) {
+		used.Insert(name, f.clusterName(name))
+	}
+
+	return used, wrap(err, "list VirtualMachines")
 }
 
 // networksOf returns the networks in the namespace of the shoot that a virtual machine uses.
@@ -232,6 +265,10 @@ func configOf(network *unstructured.Unstructured) string {
 	config, _, _ := unstructured.NestedString(network.Object, "spec", "config")
 
 	return config
+}
+
+func setConfig(network *unstructured.Unstructured, config string) {
+	_ = unstructured.SetNestedField(network.Object, config, "spec", "config") // A spec that is no object is refused.
 }
 
 // nameIn returns the name of a network in a namespace; empty if it is in another one.

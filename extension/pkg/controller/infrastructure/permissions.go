@@ -6,6 +6,7 @@ package infrastructure
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -73,8 +74,24 @@ func (f *flow) checkPermissions(ctx context.Context) ([]fault, error) {
 		return nil, err
 	}
 
-	return []fault{{gardencorev1beta1.ErrorInfraUnauthorized, credentialsPath(), fmt.Sprintf(
-		"the kubeconfig's user may not %s in namespace %s of the provider cluster; %s", strings.Join(missing, ", "), f.namespace, applyRoles)}}, nil
+	isOfKubeOVN := func(m string) bool { return strings.HasSuffix(m, " vpcs") || strings.HasSuffix(m, " subnets") }
+	others := slices.DeleteFunc(slices.Clone(missing), isOfKubeOVN)
+	ofKubeOVN := slices.DeleteFunc(missing, func(m string) bool { return !isOfKubeOVN(m) })
+
+	var faults []fault
+	if len(others) > 0 {
+		faults = append(faults, unauthorized("in namespace "+f.namespace+" of the provider cluster; "+applyRoles, others))
+	}
+
+	if len(ofKubeOVN) > 0 {
+		faults = append(faults, unauthorized("in the provider cluster; apply extension/kubernetes/kube-ovn", ofKubeOVN))
+	}
+
+	return faults, nil
+}
+
+func unauthorized(where string, missing []string) fault {
+	return fault{gardencorev1beta1.ErrorInfraUnauthorized, credentialsPath(), fmt.Sprintf("the kubeconfig's user may not %s %s", strings.Join(missing, ", "), where)}
 }
 
 const applyRoles = "apply extension/kubernetes/provider-namespace, or extension/kubernetes/namespace-per-shoot for namespace.create"

@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/Masterminds/semver/v3"
+	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -17,11 +19,19 @@ import (
 )
 
 // adoptDefaults adopts the default connection to the pod network for a new shoot. Existing shoots keep theirs, since
-// another binding would replace all machines.
-func (f *flow) adoptDefaults(isNew bool) {
-	if isNew {
-		f.state.DefaultPodNetwork = f.profile.PodNetwork
+// another binding would replace all machines: a default that cannot be read is an error.
+func (f *flow) adoptDefaults(isNew bool) error {
+	if !isNew {
+		return nil
 	}
+
+	if f.profileErr != nil {
+		return v1beta1helper.NewErrorWithCodes(fmt.Errorf("read the default of networks.pod: %w", f.profileErr), gardencorev1beta1.ErrorRetryableConfigurationProblem)
+	}
+
+	f.state.DefaultPodNetwork = f.profile.PodNetwork
+
+	return nil
 }
 
 // podNetwork returns the connection of the machines to the pod network; nil for a bridge without live migration.
@@ -35,38 +45,64 @@ func (f *flow) checkBinding(ctx context.Context, r *running) []fault {
 	desired := ptr.Deref(f.podNetwork(), api.PodNetwork{}).Binding
 	inUse := ptr.Deref(f.status.PodNetwork, api.PodNetwork{}).Binding
 
-	if desired == "" || desired == api.BindingMasquerade || r.hasMachines() && desired == inUse {
+	if desired == api.BindingMasquerade || !validation.UsesPodNetwork(&f.config.Networks) || r.hasMachines() && desired == inUse {
 		return nil
 	}
 
-	list := &kubevirtv1.KubeVirtList{}
-	if f.note(f.provider.List(ctx, list, client.Limit(1))) != nil || len(list.Items) == 0 {
+	k := f.kubeVirt(ctx)
+	if k == nil {
 		return nil
 	}
 
-	missing := missingBinding(&list.Items[0], desired)
+	missing := missingBinding(k, desired)
 	if missing == "" {
 		return nil
 	}
 
-	return []fault{{gardencorev1beta1.ErrorRetryableConfigurationProblem, configPath().Child("networks", "pod", "binding"), fmt.Sprintf(
-		"%s; or use another binding, such as bridge", missing)}}
+	return []fault{{gardencorev1beta1.ErrorRetryableConfigurationProblem, configPath().Child("networks", "pod", "binding"), missing}}
+}
+
+// kubeVirt returns the installation of KubeVirt; nil if it cannot be read. It reads it once.
+func (f *flow) kubeVirt(ctx context.Context) *kubevirtv1.KubeVirt {
+	if f.installations == nil {
+		f.installations = &kubevirtv1.KubeVirtList{}
+		if f.note(f.provider.List(ctx, f.installations, client.Limit(1))) != nil {
+			f.installations.Items = nil
+		}
+	}
+
+	if len(f.installations.Items) == 0 {
+		return nil
+	}
+
+	return &f.installations.Items[0]
 }
 
 // missingBinding returns why an installation of KubeVirt does not have a binding, with a remedy; empty if it has.
 func missingBinding(k *kubevirtv1.KubeVirt, binding string) string {
-	if binding == api.BindingPasst {
-		if hasGate(k, "PasstBinding") {
-			return ""
-		}
+	const other = "; or use another binding, such as masquerade"
 
-		return "KubeVirt of the provider cluster does not have the binding passt: it needs v1.9, or v1.8 with the feature gate PasstBinding; upgrade it, or enable the gate"
+	network := ptr.Deref(k.Spec.Configuration.NetworkConfiguration, kubevirtv1.NetworkConfiguration{})
+
+	switch {
+	case binding == "" && ptr.Deref(network.PermitBridgeInterfaceOnPodNetwork, true), binding == api.BindingPasst && hasPasst(k):
+		return ""
+	case binding == "":
+		return "KubeVirt of the provider cluster does not permit bridges to the pod network; set permitBridgeInterfaceOnPodNetwork of its KubeVirt resource" + other
+	case binding == api.BindingPasst:
+		return "KubeVirt of the provider cluster does not have the binding passt: it needs v1.9, or v1.8 with the feature gate PasstBinding; upgrade it, or enable the gate" + other
 	}
 
-	plugins := ptr.Deref(k.Spec.Configuration.NetworkConfiguration, kubevirtv1.NetworkConfiguration{}).Binding
-	if _, registered := plugins[binding]; registered {
+	if _, registered := network.Binding[binding]; registered {
 		return ""
 	}
 
-	return fmt.Sprintf("KubeVirt of the provider cluster has no network binding plugin %s; register it in spec.configuration.network.binding of the KubeVirt resource", binding)
+	return fmt.Sprintf("KubeVirt of the provider cluster has no network binding plugin %s; register it in spec.configuration.network.binding of the KubeVirt resource%s", binding, other)
+}
+
+// hasPasst reports whether KubeVirt has the binding passt. Versions before 1.8 ignore the name of its feature gate.
+func hasPasst(k *kubevirtv1.KubeVirt) bool {
+	version, err := semver.NewVersion(k.Status.ObservedKubeVirtVersion)
+
+	return (err != nil || !version.LessThan(semver.New(1, 8, 0, "", ""))) && hasGate(k, "PasstBinding")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
@@ -57,9 +58,13 @@ func TestCheckBinding(t *testing.T) {
 		binding, inUse, version string
 		gates                   []string
 		machines                bool
+		noBridges               bool
 		remedy                  string
 	}{
 		"bridge":               {binding: "bridge", version: "v1.6.0"},
+		"bridge not permitted": {binding: "bridge", version: "v1.6.0", noBridges: true, remedy: "set permitBridgeInterfaceOnPodNetwork"},
+		"bridge in use":        {binding: "bridge", version: "v1.6.0", noBridges: true, machines: true},
+		"passt unknown":        {binding: "passt", version: "v1.7.0", gates: []string{"PasstBinding"}, remedy: "it needs v1.9"},
 		"masquerade":           {binding: "masquerade", version: "v1.6.0"},
 		"passt by default":     {binding: "passt", version: "v1.9.0"},
 		"passt with gate":      {binding: "passt", version: "v1.8.4", gates: []string{"PasstBinding"}},
@@ -76,7 +81,10 @@ func TestCheckBinding(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Namespace: "kubevirt", Name: "kubevirt"},
 				Spec: kubevirtv1.KubeVirtSpec{Configuration: kubevirtv1.KubeVirtConfiguration{
 					DeveloperConfiguration: &kubevirtv1.DeveloperConfiguration{FeatureGates: tc.gates},
-					NetworkConfiguration:   &kubevirtv1.NetworkConfiguration{Binding: map[string]kubevirtv1.InterfaceBindingPlugin{"registered": {}}},
+					NetworkConfiguration: &kubevirtv1.NetworkConfiguration{
+						PermitBridgeInterfaceOnPodNetwork: ptr.To(!tc.noBridges),
+						Binding:                           map[string]kubevirtv1.InterfaceBindingPlugin{"registered": {}},
+					},
 				}},
 				Status: kubevirtv1.KubeVirtStatus{ObservedKubeVirtVersion: tc.version},
 			})

@@ -4,21 +4,45 @@
 package infrastructure
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
 
-// networkObjects returns the objects of a tenant network, in the order of their creation. All have the same name; machines
-// use the NetworkAttachmentDefinition, which OVN-Kubernetes creates itself for a UserDefinedNetwork.
-func networkObjects(n *api.TenantNetwork, namespace, name string) []*unstructured.Unstructured {
+// networkName returns the name of a tenant network in the namespace of the machines.
+func (f *flow) networkName(n *api.TenantNetwork) string { return f.owner.TechnicalID + "-" + n.Name }
+
+// maxClusterName bounds the names of objects in no namespace: Kube-OVN uses them as values of labels.
+const maxClusterName = 63
+
+// clusterName returns the name of the objects of a tenant network that are in no namespace. Other landscapes can have a Shoot
+// with the same technical ID, and other Shoots a network with the same name: it contains a hash of both, and of the UID.
+func (f *flow) clusterName(name string) string {
+	sum := sha256.Sum256([]byte(string(f.owner.UID) + "/" + f.namespace + "/" + name))
+	hash := hex.EncodeToString(sum[:4])
+
+	return name[:min(len(name), maxClusterName-1-len(hash))] + "-" + hash
+}
+
+// networkObjects returns the objects of a tenant network, in the order of their creation. Machines use the
+// NetworkAttachmentDefinition, which OVN-Kubernetes creates itself for a UserDefinedNetwork.
+func (f *flow) networkObjects(n *api.TenantNetwork) []*unstructured.Unstructured {
+	name, namespace := f.networkName(n), f.namespace
+
 	switch n.Type() {
 	case api.TenantNetworkOVN:
 		return []*unstructured.Unstructured{newObject(providercluster.UserDefinedNetwork, namespace, name, map[string]any{
@@ -33,14 +57,16 @@ func networkObjects(n *api.TenantNetwork, namespace, name string) []*unstructure
 	case api.TenantNetworkKubeOVN:
 		// Kube-OVN finds the Subnet of a NetworkAttachmentDefinition by the provider.
 		provider := name + "." + namespace + ".ovn"
+		vpc := f.clusterName(name)
 
 		return []*unstructured.Unstructured{
-			newObject(providercluster.VPC, "", name, map[string]any{"namespaces": []any{namespace}}),
-			newObject(providercluster.Subnet, "", name, map[string]any{
-				"vpc":       name,
+			newObject(providercluster.VPC, "", vpc, map[string]any{}),
+			newObject(providercluster.Subnet, "", vpc, map[string]any{
+				"vpc":       vpc,
 				"protocol":  "IPv4",
 				"cidrBlock": n.KubeOVN.CIDR,
 				"provider":  provider,
+				"private":   true,
 			}),
 			newObject(providercluster.NetworkAttachmentDefinition, namespace, name, map[string]any{"config": fmt.Sprintf(
 				`{"cniVersion":"0.3.1","type":"kube-ovn","server_socket":"/run/openvswitch/kube-ovn-daemon.sock","provider":%q}`, provider)}),
@@ -87,12 +113,17 @@ func (f *flow) networkKinds() []schema.GroupVersionKind {
 	return kinds
 }
 
-// virtualNetworks returns the types of virtual networks that the shoot has or had, in order.
+// virtualNetworks returns the types of virtual networks of which the shoot has objects, or will have, in order.
 func (f *flow) virtualNetworks() []api.TenantNetworkType {
-	types := slices.Clone(f.state.VirtualNetworks)
+	return f.withConfigured(f.state.VirtualNetworks)
+}
+
+// withConfigured adds the types of the configuration to types of virtual networks.
+func (f *flow) withConfigured(types []api.TenantNetworkType) []api.TenantNetworkType {
+	types = slices.Clone(types)
 
 	for i := range f.config.Networks.TenantNetworks {
-		if t := f.config.Networks.TenantNetworks[i].Type(); t == api.TenantNetworkOVN || t == api.TenantNetworkKubeOVN {
+		if t := f.config.Networks.TenantNetworks[i].Type(); isVirtual(t) {
 			types = append(types, t)
 		}
 	}
@@ -102,19 +133,119 @@ func (f *flow) virtualNetworks() []api.TenantNetworkType {
 	return slices.Compact(types)
 }
 
+func isVirtual(t api.TenantNetworkType) bool {
+	return t == api.TenantNetworkOVN || t == api.TenantNetworkKubeOVN
+}
+
+// typeOf returns the type of the networks that have objects of a kind.
+func typeOf(kind schema.GroupVersionKind) api.TenantNetworkType {
+	switch kind {
+	case providercluster.UserDefinedNetwork:
+		return api.TenantNetworkOVN
+	case providercluster.Subnet, providercluster.VPC:
+		return api.TenantNetworkKubeOVN
+	default:
+		return api.TenantNetworkConfig
+	}
+}
+
 func isNamespaced(kind schema.GroupVersionKind) bool {
 	return kind != providercluster.VPC && kind != providercluster.Subnet
 }
 
-// checkTenantNetwork returns a fault if the CloudProfile does not allow the tenant network with an index.
+func tenantPath(i int) *field.Path { return configPath().Child("networks", "tenantNetworks").Index(i) }
+
+// checkTenantNetwork returns a fault if the CloudProfile does not allow the tenant network with an index, or if its content
+// reaches networks of other shoots, unless it exists with the same content.
 func (f *flow) checkTenantNetwork(i int) []fault {
 	tenant := &f.config.Networks.TenantNetworks[i]
-	if f.profile.TenantNetworks == nil || slices.Contains(f.profile.TenantNetworks, tenant.Type()) {
+	content := contentOf(tenant)
+
+	known := f.known[f.namespace+"/"+f.networkName(tenant)]
+	if known.SHA != "" && (known.SHA == checksum(content) || known.ContentSHA == checksum(canonical(content))) {
 		return nil
 	}
 
-	return []fault{{
-		gardencorev1beta1.ErrorRetryableConfigurationProblem, configPath().Child("networks", "tenantNetworks").Index(i),
-		validation.NotAllowed(tenant, f.profile.TenantNetworks),
-	}}
+	detail := validation.NotAllowed(tenant, f.profile.TenantNetworks)
+	if detail == "" {
+		return nil
+	}
+
+	return []fault{{gardencorev1beta1.ErrorRetryableConfigurationProblem, tenantPath(i), detail}}
+}
+
+// checkRange returns a fault if an object of a virtual network exists with another content: network plugins cannot change it
+// while machines use it.
+func checkRange(i int, actual, desired *unstructured.Unstructured) []fault {
+	have, want := rangeIn(actual), rangeIn(desired)
+	if have == want {
+		return nil
+	}
+
+	return []fault{{gardencorev1beta1.ErrorConfigurationProblem, tenantPath(i), fmt.Sprintf(
+		"%s %s of the provider cluster exists with %s, and cannot be changed to %s; restore it, or use another name for the network",
+		actual.GetKind(), actual.GetName(), have, want)}}
+}
+
+// rangeIn returns what an object of a virtual network cannot change.
+func rangeIn(object *unstructured.Unstructured) string {
+	switch object.GroupVersionKind() {
+	case providercluster.UserDefinedNetwork:
+		subnets, _, _ := unstructured.NestedStringSlice(object.Object, "spec", "layer2", "subnets")
+
+		return strings.Join(subnets, ",")
+	case providercluster.Subnet:
+		text, _, _ := unstructured.NestedString(object.Object, "spec", "cidrBlock")
+
+		return text
+	case providercluster.NetworkAttachmentDefinition:
+		return configOf(object)
+	default:
+		return ""
+	}
+}
+
+// checkVirtualNetworks returns a fault for each network that its network plugin does not have: machines could not start.
+func (f *flow) checkVirtualNetworks(ctx context.Context) []fault {
+	var faults []fault
+
+	for i := range f.config.Networks.TenantNetworks {
+		tenant := &f.config.Networks.TenantNetworks[i]
+		if !isVirtual(tenant.Type()) {
+			continue
+		}
+
+		for _, object := range f.networkObjects(tenant) {
+			err := f.note(f.provider.Get(ctx, client.ObjectKeyFromObject(object), object))
+
+			switch {
+			case apierrors.IsNotFound(err):
+				faults = append(faults, fault{gardencorev1beta1.ErrorRetryableInfraDependencies, tenantPath(i), fmt.Sprintf(
+					"the provider cluster does not have %s %s; reconcile the Shoot", object.GetKind(), object.GetName())})
+			case err == nil:
+				faults = append(faults, checkReady(i, object)...)
+			}
+		}
+	}
+
+	return faults
+}
+
+// checkReady returns a fault if a network plugin reports that a network does not work. A plugin that has not reported yet is
+// not an error.
+func checkReady(i int, object *unstructured.Unstructured) []fault {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+
+	for _, c := range conditions {
+		condition, _ := c.(map[string]any)
+		if condition["status"] != "False" || condition["type"] != "NetworkCreated" && condition["type"] != "Ready" {
+			continue
+		}
+
+		return []fault{{gardencorev1beta1.ErrorRetryableInfraDependencies, tenantPath(i), fmt.Sprintf(
+			"the network plugin of the provider cluster reports for %s %s: %v %v; correct the range, or ask the operator",
+			object.GetKind(), object.GetName(), condition["reason"], condition["message"])}}
+	}
+
+	return nil
 }

@@ -4,12 +4,15 @@
 package infrastructure
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,9 +40,9 @@ func (l *landscape) object(t *testing.T, kind schema.GroupVersionKind, network s
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
 
-	key := client.ObjectKey{Name: technicalID + "-" + network}
-	if isNamespaced(kind) {
-		key.Namespace = namespace
+	key := client.ObjectKey{Namespace: namespace, Name: technicalID + "-" + network}
+	if !isNamespaced(kind) {
+		key = client.ObjectKey{Name: newFlow(l.provider, l.infra, l.cluster).clusterName(key.Name)}
 	}
 
 	if err := l.provider.Get(t.Context(), key, object); err != nil {
@@ -68,7 +71,9 @@ func TestReconcileTenantNetwork_Virtual(t *testing.T) {
 
 	subnet := l.object(t, providercluster.Subnet, "vpc")
 	require.Equal(t, "10.120.0.0/16", subnet.Object["spec"].(map[string]any)["cidrBlock"])
-	require.Equal(t, technicalID+"-vpc", l.object(t, providercluster.VPC, "vpc").GetName())
+	require.Equal(t, true, subnet.Object["spec"].(map[string]any)["private"])
+	require.Equal(t, map[string]any{}, l.object(t, providercluster.VPC, "vpc").Object["spec"], "its namespaces would exclude the Subnets of the namespace")
+	require.Equal(t, l.object(t, providercluster.VPC, "vpc").GetName(), subnet.Object["spec"].(map[string]any)["vpc"])
 	require.Contains(t, configOf(l.object(t, providercluster.NetworkAttachmentDefinition, "vpc")), `"provider":"`+technicalID+"-vpc."+namespace+`.ovn"`)
 
 	require.NoError(t, unstructured.SetNestedField(subnet.Object, "10.120.0.1", "spec", "gateway"))
@@ -92,12 +97,7 @@ func TestReconcileTenantNetwork_Virtual(t *testing.T) {
 func TestDelete_VirtualNetworks(t *testing.T) {
 	t.Parallel()
 
-	machine := &kubevirtv1.VirtualMachine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", Labels: map[string]string{providerspec.TagCluster: technicalID}},
-		Spec: kubevirtv1.VirtualMachineSpec{Template: &kubevirtv1.VirtualMachineInstanceTemplateSpec{Spec: kubevirtv1.VirtualMachineInstanceSpec{
-			Networks: []kubevirtv1.Network{{Name: "net", NetworkSource: kubevirtv1.NetworkSource{Multus: &kubevirtv1.MultusNetwork{NetworkName: namespace + "/" + technicalID + "-vpc"}}}},
-		}}},
-	}
+	machine := machineIn("vpc")
 	l := newLandscape(t, config(virtual()...), machine)
 	l.reconcile(t)
 
@@ -109,6 +109,175 @@ func TestDelete_VirtualNetworks(t *testing.T) {
 	require.NoError(t, l.actuator.Delete(t.Context(), logr.Discard(), l.infra, l.cluster))
 	require.Nil(t, l.object(t, providercluster.VPC, "vpc"))
 	require.Nil(t, l.object(t, providercluster.Subnet, "vpc"))
+}
+
+// machineIn returns a virtual machine in a network of the shoot.
+func machineIn(network string) *kubevirtv1.VirtualMachine {
+	return &kubevirtv1.VirtualMachine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", Labels: map[string]string{providerspec.TagCluster: technicalID}},
+		Spec: kubevirtv1.VirtualMachineSpec{Template: &kubevirtv1.VirtualMachineInstanceTemplateSpec{Spec: kubevirtv1.VirtualMachineInstanceSpec{
+			Networks: []kubevirtv1.Network{{Name: "net", NetworkSource: kubevirtv1.NetworkSource{Multus: &kubevirtv1.MultusNetwork{NetworkName: namespace + "/" + technicalID + "-" + network}}}},
+		}}},
+	}
+}
+
+// TestReconcile_RecordsVirtualNetworks records the types of networks before their first object: if the creation fails halfway,
+// and the network is removed from the Shoot, its objects are deleted.
+func TestReconcile_RecordsVirtualNetworks(t *testing.T) {
+	t.Parallel()
+
+	l := newLandscape(t, config(virtual()[1]))
+	l.offerBinding("masquerade")
+
+	writes := 0
+	l.beforeWrite = func() error {
+		if writes++; writes > 1 {
+			return named(apierrors.NewForbidden(schema.GroupResource{Resource: "subnets"}, "vpc", errUser))
+		}
+
+		return nil
+	}
+	require.Error(t, l.actuator.Reconcile(t.Context(), logr.Discard(), l.infra, l.cluster))
+	require.NotNil(t, l.object(t, providercluster.VPC, "vpc"), "the Subnet was refused")
+
+	l.beforeWrite = nil
+	require.NoError(t, l.actuator.seed.Get(t.Context(), client.ObjectKeyFromObject(l.infra), l.infra))
+	l.configure(t, config())
+	require.Equal(t, "masquerade", l.reconcile(t).PodNetwork.Binding, "the default of the first attempt")
+	require.Nil(t, l.object(t, providercluster.VPC, "vpc"))
+
+	l.reconcile(t)
+
+	state := &api.InfrastructureState{}
+	require.Empty(t, api.Decode(l.infra.Status.State, nil, state))
+	require.Empty(t, state.VirtualNetworks, "nothing is left, so that the account does not need the permissions any more")
+}
+
+// TestDeleteNetworks_Order deletes a Subnet before its Vpc, which Kube-OVN keeps until then.
+func TestDeleteNetworks_Order(t *testing.T) {
+	t.Parallel()
+
+	l := newLandscape(t, config(virtual()...))
+	l.reconcile(t)
+
+	kinds := newFlow(l.provider, l.infra, l.cluster).networkKinds()
+	require.Less(t, slices.Index(kinds, providercluster.Subnet), slices.Index(kinds, providercluster.VPC))
+	require.Less(t, slices.Index(kinds, providercluster.NetworkAttachmentDefinition), slices.Index(kinds, providercluster.Subnet))
+}
+
+// TestReconcileTenantNetwork_Range refuses another range or type of a network that machines still use, after the network was
+// removed from the Shoot.
+func TestReconcileTenantNetwork_Range(t *testing.T) {
+	t.Parallel()
+
+	for name, other := range map[string]api.TenantNetwork{
+		"ovn":     {Name: "ovn", OVN: &api.VirtualNetwork{CIDR: "10.77.0.0/16"}},
+		"vpc":     {Name: "vpc", KubeOVN: &api.VirtualNetwork{CIDR: "10.77.0.0/16"}},
+		"another": {Name: "vpc", OVN: &api.VirtualNetwork{CIDR: "10.120.0.0/16"}},
+		"config":  {Name: "vpc", Config: bridge},
+	} {
+		l := newLandscape(t, config(virtual()...), machineIn(other.Name))
+		l.reconcile(t)
+		l.configure(t, config())
+		l.reconcile(t)
+
+		l.configure(t, config(other))
+		l.writes = 0
+
+		err := l.actuator.Reconcile(t.Context(), logr.Discard(), l.infra, l.cluster)
+		require.ErrorContains(t, err, "spec.provider.infrastructureConfig.networks.tenantNetworks[0]: ", name)
+		require.ErrorContains(t, err, "use another name", name)
+		require.Equal(t, []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorConfigurationProblem}, v1beta1helper.ExtractErrorCodes(err), name)
+		require.Zero(t, l.writes, name)
+	}
+}
+
+// TestCheckReady reports networks that the network plugin refuses: new ones as an error, and those of running machines to the
+// health check.
+func TestCheckReady(t *testing.T) {
+	t.Parallel()
+
+	report := func(object *unstructured.Unstructured, status string) {
+		require.NoError(t, unstructured.SetNestedSlice(object.Object, []any{
+			map[string]any{"type": "NetworkCreated", "status": status, "reason": "SyncError", "message": "the NetworkAttachmentDefinition exists"},
+		}, "status", "conditions"))
+	}
+
+	l := newLandscape(t, config(virtual()[0]))
+	l.reconcile(t)
+	require.Empty(t, newFlow(l.provider, l.infra, l.cluster).checkVirtualNetworks(t.Context()), "it has not reported yet")
+
+	network := l.object(t, providercluster.UserDefinedNetwork, "ovn")
+
+	for status, faults := range map[string]int{"False": 1, "True": 0, "Unknown": 0} {
+		report(network, status)
+		require.NoError(t, l.provider.Update(t.Context(), network))
+		require.Len(t, newFlow(l.provider, l.infra, l.cluster).checkVirtualNetworks(t.Context()), faults, status)
+	}
+
+	report(network, "False")
+	require.NoError(t, l.provider.Update(t.Context(), network))
+	l.reconcile(t)
+	require.ErrorContains(t, Findings(t.Context(), l.provider, l.infra, l.cluster), "SyncError the NetworkAttachmentDefinition exists")
+
+	l.infra.Status.State, l.infra.Status.ProviderStatus = nil, nil
+	require.ErrorContains(t, l.actuator.Reconcile(t.Context(), logr.Discard(), l.infra, l.cluster), "SyncError the NetworkAttachmentDefinition exists", "a new network")
+
+	require.NoError(t, l.provider.Delete(t.Context(), network))
+	require.ErrorContains(t, Findings(t.Context(), l.provider, l.infra, l.cluster), "does not have UserDefinedNetwork")
+}
+
+// TestClusterName is unique for a landscape, a shoot and a network, and short enough for a label.
+func TestClusterName(t *testing.T) {
+	t.Parallel()
+
+	l := newLandscape(t, config())
+	f := newFlow(l.provider, l.infra, l.cluster)
+	other := newFlow(l.provider, l.infra, l.cluster)
+	other.owner.UID = "another"
+
+	require.NotEqual(t, f.clusterName("a-b"), other.clusterName("a-b"))
+	require.NotEqual(t, f.clusterName("a"), f.clusterName("b"))
+
+	long := strings.Repeat("a", 80)
+	require.Len(t, f.clusterName(long), 63)
+	require.NotEqual(t, f.clusterName(long), f.clusterName(long+"b"))
+}
+
+// TestCheckPermissions_KubeOVN names the folder with the permissions for objects in no namespace.
+func TestCheckPermissions_KubeOVN(t *testing.T) {
+	t.Parallel()
+
+	for resource, folder := range map[string]string{"vpcs": "apply extension/kubernetes/kube-ovn", "userdefinednetworks": "apply extension/kubernetes/provider-namespace"} {
+		state := healthy()
+		state.denied[resource] = true
+
+		l := newLandscape(t, config(virtual()...))
+		faults, err := newFlow(state.cluster(), l.infra, l.cluster).checkPermissions(t.Context())
+		require.NoError(t, err)
+		require.Len(t, faults, 1, resource)
+		require.Contains(t, faults[0].detail, folder, resource)
+	}
+}
+
+// TestDecodeProfile_Invalid offers no networks if the CloudProfile cannot be read, and adopts no default.
+func TestDecodeProfile_Invalid(t *testing.T) {
+	t.Parallel()
+
+	l := newLandscape(t, config(tenant("a")))
+	l.reconcile(t)
+
+	invalid := &runtime.RawExtension{Raw: []byte(`{"apiVersion": "` + api.SchemeGroupVersion.String() + `", "kind": "CloudProfileConfig", "podNetwork": "passt"}`)}
+	l.cluster.CloudProfile.Spec.ProviderConfig = invalid
+	l.reconcile(t)
+
+	l.configure(t, config(tenant("a"), tenant("b")))
+	require.ErrorContains(t, l.actuator.Reconcile(t.Context(), logr.Discard(), l.infra, l.cluster), "does not allow tenant networks")
+
+	l = newLandscape(t, config())
+	l.cluster.CloudProfile.Spec.ProviderConfig = invalid
+	require.ErrorContains(t, l.actuator.Reconcile(t.Context(), logr.Discard(), l.infra, l.cluster), "read the default of networks.pod: CloudProfile.spec.providerConfig")
+	require.Zero(t, l.writes)
 }
 
 // TestCheckTenantNetwork refuses types that the CloudProfile does not allow, except for networks that exist.
@@ -130,6 +299,11 @@ func TestCheckTenantNetwork(t *testing.T) {
 
 			allow(l, `[]`)
 			l.reconcile(t)
+
+			changed := tenant("a")
+			changed.Config = `{"type": "macvlan"}`
+			l.configure(t, config(changed))
+			require.ErrorContains(t, l.actuator.Reconcile(t.Context(), logr.Discard(), l.infra, l.cluster), "does not allow tenant networks with config")
 
 			continue
 		}

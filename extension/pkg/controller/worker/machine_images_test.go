@@ -10,6 +10,7 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"github.com/stretchr/testify/require"
 	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
@@ -123,9 +124,10 @@ func TestUpdateMachineImagesStatus_NotMigratable(t *testing.T) {
 		config string
 		want   []string
 	}{
-		"bridge":           {want: []string{"spec.provider.infrastructureConfig.networks bridges to the pod network (use the binding passt"}},
+		"bridge":           {want: []string{"spec.provider.infrastructureConfig.networks connects the machine to the pod network by a bridge; set networks.pod.binding of the InfrastructureConfig to passt"}},
 		"migrating bridge": {pod: &api.PodNetwork{AllowBridgeLiveMigration: true}},
 		"passt":            {pod: &api.PodNetwork{Binding: api.BindingPasst}},
+		"plugin":           {pod: &api.PodNetwork{Binding: "p"}, want: []string{"spec.provider.infrastructureConfig.networks.pod.binding is a plugin, and KubeVirt migrates machines with it only if"}},
 		"another reason": {
 			pod:    &api.PodNetwork{Binding: api.BindingPasst},
 			config: "virtualMachineTemplate: {spec: {template: {spec: {domain: {features: {hypervPassthrough: {enabled: true}}}}}}}",
@@ -143,5 +145,64 @@ func TestUpdateMachineImagesStatus_NotMigratable(t *testing.T) {
 			require.Equal(t, "cpu-worker", d.status.NotMigratable[i].Name, name)
 			require.Contains(t, d.status.NotMigratable[i].Reason, reason, name)
 		}
+	}
+}
+
+// TestUpdateMachineImagesStatus_Changed writes pools that can be live-migrated now, although the images are the same.
+func TestUpdateMachineImagesStatus_Changed(t *testing.T) {
+	t.Parallel()
+
+	s := guide()
+	require.NoError(t, s.delegate(t).UpdateMachineImagesStatus(t.Context()))
+
+	d := s.delegate(t)
+	d.status.NotMigratable = nil
+	before := d.worker.ResourceVersion
+	require.NoError(t, d.UpdateMachineImagesStatus(t.Context()))
+	require.NotEqual(t, before, d.worker.ResourceVersion)
+}
+
+// TestEvictionStrategy gives new machines the strategy that their account and their volumes allow. It replaces no machine.
+func TestEvictionStrategy(t *testing.T) {
+	t.Parallel()
+
+	own := "virtualMachineTemplate: {spec: {template: {spec: {evictionStrategy: None}}}}"
+
+	for name, tc := range map[string]struct {
+		reason, config     string
+		evacuation, denied bool
+		exposed            bool
+		want               kubevirtv1.EvictionStrategy
+	}{
+		"NoEvacuation": {reason: "the driver chooses it", exposed: true},
+		"Evacuation":   {reason: "the driver chooses it", evacuation: true},
+		"Volumes":      {reason: "volumes of pods can prevent migrations later", evacuation: true, exposed: true, want: kubevirtv1.EvictionStrategyExternal},
+		"Denied":       {reason: "the driver cannot act", evacuation: true, denied: true, exposed: true, want: kubevirtv1.EvictionStrategyLiveMigrateIfPossible},
+		"Own":          {reason: "the Shoot has its own", config: own, evacuation: true, denied: true, want: kubevirtv1.EvictionStrategyNone},
+	} {
+		s := guide()
+		s.config = tc.config
+		s.profile.VolumeClasses = nil
+
+		if tc.exposed {
+			s.profile.VolumeClasses = []api.VolumeClass{{Name: "nvme", ExposeAs: "fast"}}
+		}
+
+		plain := s.delegate(t)
+		s.status.Evacuation, s.status.EvacuationDenied = tc.evacuation, tc.denied
+
+		var strategy kubevirtv1.EvictionStrategy
+		if template := s.specs(t)[0].VirtualMachineTemplate; template != nil {
+			strategy = ptr.Deref(template.Spec.Template.Spec.EvictionStrategy, "")
+		}
+
+		require.Equal(t, tc.want, strategy, "%s: %s", name, tc.reason)
+
+		before, err := plain.GenerateMachineDeployments(t.Context())
+		require.NoError(t, err)
+
+		after, err := s.delegate(t).GenerateMachineDeployments(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, before[0].ClassName, after[0].ClassName, name)
 	}
 }

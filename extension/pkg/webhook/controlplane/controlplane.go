@@ -49,7 +49,7 @@ func New(mgr manager.Manager, allowInternalServers bool) (*extensionswebhook.Web
 			{Obj: &extensionsv1alpha1.OperatingSystemConfig{}},
 		},
 		ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1beta1constants.LabelExtensionProviderMutatedByControlplaneWebhook: "true"}},
-		Mutator:        genericmutator.NewMutator(mgr, &ensurer{seed: mgr.GetClient(), allowInternalServers: allowInternalServers}, oscutils.NewUnitSerializer(), kubelet.NewConfigCodec(codec), codec, log),
+		Mutator:        genericmutator.NewMutator(mgr, &ensurer{seed: mgr.GetAPIReader(), allowInternalServers: allowInternalServers}, oscutils.NewUnitSerializer(), kubelet.NewConfigCodec(codec), codec, log),
 	})
 }
 
@@ -57,6 +57,7 @@ func New(mgr manager.Manager, allowInternalServers bool) (*extensionswebhook.Web
 type ensurer struct {
 	genericmutator.NoopEnsurer
 
+	// seed reads without a cache: after a restoration, machines would wait for a driver whose flag is missing.
 	seed                 client.Reader
 	allowInternalServers bool
 }
@@ -93,7 +94,7 @@ func (e *ensurer) EnsureMachineControllerManagerDeployment(ctx context.Context, 
 	}
 
 	if evacuates {
-		container.Args = extensionswebhook.EnsureStringWithPrefix(container.Args, "--evacuation=", "true")
+		container.Args = extensionswebhook.EnsureStringWithPrefix(container.Args, "--"+kubevirt.FlagEvacuation+"=", "true")
 	}
 
 	spec := &deployment.Spec.Template.Spec
@@ -104,7 +105,8 @@ func (e *ensurer) EnsureMachineControllerManagerDeployment(ctx context.Context, 
 }
 
 // evacuates reports whether the account of a shoot has the permissions to evacuate machines, by the status of its
-// Infrastructure: without them, drains of provider nodes would wait forever.
+// Infrastructure: without them, drains of provider nodes would wait forever. gardenlet creates the Infrastructure before
+// the Deployment.
 func (e *ensurer) evacuates(ctx context.Context, key client.ObjectKey) (bool, error) {
 	infra := &extensionsv1alpha1.Infrastructure{}
 	if err := e.seed.Get(ctx, key, infra); err != nil {

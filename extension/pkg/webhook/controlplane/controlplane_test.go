@@ -78,7 +78,7 @@ func seedWith(t *testing.T, status *api.InfrastructureStatus) client.Client {
 	scheme := runtime.NewScheme()
 	require.NoError(t, extensionsv1alpha1.AddToScheme(scheme))
 
-	infra := &extensionsv1alpha1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "johndoe"}}
+	infra := &extensionsv1alpha1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "janedoe"}}
 	if status == nil {
 		return fake.NewClientBuilder().WithScheme(scheme).Build()
 	}
@@ -96,7 +96,7 @@ func seedWith(t *testing.T, status *api.InfrastructureStatus) client.Client {
 func TestEnsurer_Evacuation(t *testing.T) {
 	t.Parallel()
 
-	gctx := gcontext.NewInternalGardenContext(&extensionscontroller.Cluster{Shoot: &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Name: "johndoe"}}})
+	gctx := gcontext.NewInternalGardenContext(&extensionscontroller.Cluster{Shoot: &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Name: "janedoe"}}})
 
 	for _, tc := range []struct {
 		status *api.InfrastructureStatus

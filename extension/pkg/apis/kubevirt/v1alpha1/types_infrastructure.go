@@ -165,9 +165,12 @@ type InfrastructureStatus struct {
 
 	// Namespace is the namespace of the machines in the provider cluster.
 	Namespace string `json:"namespace,omitempty"`
-	// Evacuation is set if the driver evacuates the machines when their provider node is drained. It is set
-	// when the account has the permissions, and never unset, since existing machines depend on it.
+	// Evacuation is set if the driver evacuates the machines when their provider node is drained: the account
+	// has the permissions, or had them when existing machines were created.
 	Evacuation bool `json:"evacuation,omitempty"`
+	// EvacuationDenied is set if evacuation is set, but the account has lost the permissions: KubeVirt evacuates
+	// new machines, as without evacuation.
+	EvacuationDenied bool `json:"evacuationDenied,omitempty"`
 	// PodNetwork is the connection of the machines to the pod network. Default: a bridge.
 	PodNetwork *PodNetwork `json:"podNetwork,omitempty"`
 	// Networks are the networks of the machines.
@@ -195,13 +198,14 @@ type NetworkStatus struct {
 type InfrastructureState struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Evacuation is that of the status.
-	Evacuation bool `json:"evacuation,omitempty"`
+	// Evacuation and EvacuationDenied are those of the status.
+	Evacuation       bool `json:"evacuation,omitempty"`
+	EvacuationDenied bool `json:"evacuationDenied,omitempty"`
 	// DefaultPodNetwork is podNetwork of the CloudProfileConfig when the Shoot was created. Later changes
 	// of the CloudProfileConfig do not replace its machines.
 	DefaultPodNetwork *PodNetwork `json:"defaultPodNetwork,omitempty"`
-	// VirtualNetworks are the types of networks of network plugins that the Shoot has or had. Their objects are
-	// deleted when no machine uses them.
+	// VirtualNetworks are the types of networks of network plugins of which objects may exist in the provider
+	// cluster. They are recorded before the first object is created.
 	VirtualNetworks []TenantNetworkType `json:"virtualNetworks,omitempty"`
 	// Networks are the networks of the machines.
 	Networks []NetworkState `json:"networks,omitempty"`

@@ -48,6 +48,9 @@ func defaultNetwork(config *api.NetworksConfig) int {
 	return slices.IndexFunc(config.TenantNetworks, func(n api.TenantNetwork) bool { return n.Default })
 }
 
+// UsesPodNetwork reports whether machines are in the pod network.
+func UsesPodNetwork(config *api.NetworksConfig) bool { return defaultNetwork(config) < 0 }
+
 // PodNetworkOf returns the connection to the pod network of a Shoot's machines. byDefault is that of Shoots without
 // one, which may be nil. It returns nil for a bridge without live migration, and for machines that are not in the pod
 // network.

@@ -79,16 +79,16 @@ func TestValidateNetworking_Ranges(t *testing.T) {
 		field    string
 		with     string
 	}{
-		"separate":           {networks: []api.TenantNetwork{ovn("10.1.0.0/16"), kubeOVN("10.2.0.0/16")}, pod: masquerade},
-		"pods":               {networks: []api.TenantNetwork{ovn("100.100.0.0/16")}, field: "tenantNetworks[0].ovn.cidr", with: "spec.networking.pods (100.96.0.0/11)"},
-		"services":           {networks: []api.TenantNetwork{kubeOVN("100.64.0.0/10")}, field: "tenantNetworks[0].kubeOVN.cidr", with: "spec.networking."},
-		"nodes":              {networks: []api.TenantNetwork{ovn("10.244.1.0/24")}, field: "tenantNetworks[0].ovn.cidr", with: "spec.networking.nodes (10.244.0.0/16)"},
-		"each other":         {networks: []api.TenantNetwork{ovn("10.1.0.0/16"), kubeOVN("10.1.2.0/24")}, field: "tenantNetworks[1].kubeOVN.cidr", with: "tenantNetworks[0].ovn.cidr (10.1.0.0/16)"},
-		"CNI":                {networks: []api.TenantNetwork{ovn("10.1.0.0/16"), cni}, field: "tenantNetworks[0].ovn.cidr", with: "tenantNetworks[1].config (10.1.0.0/16)"},
-		"CNI alone":          {networks: []api.TenantNetwork{cni}},
-		"guests":             {networks: []api.TenantNetwork{ovn("10.0.0.0/16")}, pod: masquerade, field: "tenantNetworks[0].ovn.cidr", with: "networks.pod.binding (10.0.2.0/24)"},
+		"separate":         {networks: []api.TenantNetwork{ovn("10.1.0.0/16"), kubeOVN("10.2.0.0/16")}, pod: masquerade},
+		"pods":             {networks: []api.TenantNetwork{ovn("100.100.0.0/16")}, field: "tenantNetworks[0].ovn.cidr", with: "spec.networking.pods (100.96.0.0/11)"},
+		"services":         {networks: []api.TenantNetwork{kubeOVN("100.64.0.0/10")}, field: "tenantNetworks[0].kubeOVN.cidr", with: "spec.networking."},
+		"nodes":            {networks: []api.TenantNetwork{ovn("10.244.1.0/24")}, field: "tenantNetworks[0].ovn.cidr", with: "spec.networking.nodes (10.244.0.0/16)"},
+		"each other":       {networks: []api.TenantNetwork{ovn("10.1.0.0/16"), kubeOVN("10.1.2.0/24")}, field: "tenantNetworks[1].kubeOVN.cidr", with: "tenantNetworks[0].ovn.cidr (10.1.0.0/16)"},
+		"CNI":              {networks: []api.TenantNetwork{ovn("10.1.0.0/16"), cni}, field: "tenantNetworks[0].ovn.cidr", with: "tenantNetworks[1].config (10.1.0.0/16)"},
+		"CNI alone":        {networks: []api.TenantNetwork{cni}},
+		"guests":           {networks: []api.TenantNetwork{ovn("10.0.0.0/16")}, pod: masquerade, field: "tenantNetworks[0].ovn.cidr", with: "networks.pod.binding (10.0.2.0/24)"},
 		"guests and nodes": {pod: masquerade, nodes: "10.0.0.0/16", field: "networks.pod.binding", with: "spec.networking.nodes (10.0.0.0/16)"},
-		"passt":              {pod: &api.PodNetwork{Binding: api.BindingPasst}, nodes: "10.0.0.0/16"},
+		"passt":            {pod: &api.PodNetwork{Binding: api.BindingPasst}, nodes: "10.0.0.0/16"},
 	} {
 		networking := &gardencorev1beta1.Networking{Pods: ptr.To("100.96.0.0/11"), Services: ptr.To("100.64.0.0/13"), Nodes: ptr.To(cmp.Or(tc.nodes, "10.244.0.0/16"))}
 
