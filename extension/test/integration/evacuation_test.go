@@ -76,7 +76,7 @@ func requireEvacuation(t *testing.T, shoot *seed.Botanist) {
 	pools := &api.WorkerStatus{}
 	require.Empty(t, api.Decode(w.Status.ProviderStatus, nil, pools))
 	require.Len(t, pools.NotMigratable, 1)
-	require.Contains(t, pools.NotMigratable[0].Reason, "bridges to the pod network")
+	require.Contains(t, pools.NotMigratable[0].Reason, "connects the machine to the pod network by a bridge")
 }
 
 // evict requests the eviction of a machine's pod, which KubeVirt refuses.
