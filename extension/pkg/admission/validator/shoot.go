@@ -244,7 +244,8 @@ func (c *validationContext) validateTenantNetworks() field.ErrorList {
 		old = c.old.infrastructureConfig.Networks.TenantNetworks
 	}
 
-	networks, path := c.infrastructureConfig.Networks.TenantNetworks, networksPath().Child("tenantNetworks")
+	networks := c.infrastructureConfig.Networks.TenantNetworks
+	path := networksPath().Child("tenantNetworks")
 
 	return append(validation.ValidateTenantNetworks(networks, old, c.profileConfig.TenantNetworks, path), validation.ValidateVirtualNetworkUpdate(networks, old, path)...)
 }

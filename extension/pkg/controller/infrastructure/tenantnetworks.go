@@ -41,7 +41,8 @@ func (f *flow) clusterName(name string) string {
 // networkObjects returns the objects of a tenant network, in the order of their creation. Machines use the
 // NetworkAttachmentDefinition, which OVN-Kubernetes creates itself for a UserDefinedNetwork.
 func (f *flow) networkObjects(n *api.TenantNetwork) []*unstructured.Unstructured {
-	name, namespace := f.networkName(n), f.namespace
+	name := f.networkName(n)
+	namespace := f.namespace
 
 	switch n.Type() {
 	case api.TenantNetworkOVN:
@@ -177,7 +178,8 @@ func (f *flow) checkTenantNetwork(i int) []fault {
 // checkRange returns a fault if an object of a virtual network exists with another content: network plugins cannot change it
 // while machines use it.
 func checkRange(i int, actual, desired *unstructured.Unstructured) []fault {
-	have, want := rangeIn(actual), rangeIn(desired)
+	have := rangeIn(actual)
+	want := rangeIn(desired)
 	if have == want {
 		return nil
 	}

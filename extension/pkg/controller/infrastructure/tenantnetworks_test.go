@@ -220,7 +220,8 @@ func TestCheckReady(t *testing.T) {
 	l.reconcile(t)
 	require.ErrorContains(t, Findings(t.Context(), l.provider, l.infra, l.cluster), "SyncError the NetworkAttachmentDefinition exists")
 
-	l.infra.Status.State, l.infra.Status.ProviderStatus = nil, nil
+	l.infra.Status.State = nil
+	l.infra.Status.ProviderStatus = nil
 	require.ErrorContains(t, l.actuator.Reconcile(t.Context(), logr.Discard(), l.infra, l.cluster), "SyncError the NetworkAttachmentDefinition exists", "a new network")
 
 	require.NoError(t, l.provider.Delete(t.Context(), network))

@@ -135,7 +135,8 @@ func TestUpdateMachineImagesStatus_NotMigratable(t *testing.T) {
 		},
 	} {
 		s := guide()
-		s.status.PodNetwork, s.config = tc.pod, tc.config
+		s.status.PodNetwork = tc.pod
+		s.config = tc.config
 
 		d := s.delegate(t)
 		require.NoError(t, d.UpdateMachineImagesStatus(t.Context()), name)
@@ -189,7 +190,8 @@ func TestEvictionStrategy(t *testing.T) {
 		}
 
 		plain := s.delegate(t)
-		s.status.Evacuation, s.status.EvacuationDenied = tc.evacuation, tc.denied
+		s.status.Evacuation = tc.evacuation
+		s.status.EvacuationDenied = tc.denied
 
 		var strategy kubevirtv1.EvictionStrategy
 		if template := s.specs(t)[0].VirtualMachineTemplate; template != nil {

@@ -28,7 +28,8 @@ func kubeOVN(cidr string) api.TenantNetwork {
 func TestValidateTenantNetwork(t *testing.T) {
 	t.Parallel()
 
-	byDefault, both := ovn("10.1.0.0/16"), ovn("10.1.0.0/16")
+	byDefault := ovn("10.1.0.0/16")
+	both := ovn("10.1.0.0/16")
 	byDefault.Default = true
 	both.Config = `{"type": "bridge"}`
 
