@@ -89,6 +89,10 @@ func (f *flow) reconcileTenantNetwork(ctx context.Context, i int, r *running, ke
 			"machines still use a network of another type with this name; use another name, or wait until they are replaced"}})
 	}
 
+	if faults, err := f.checkDerived(ctx, i); err != nil || len(faults) > 0 {
+		return status, errors.Join(err, errorOf(faults))
+	}
+
 	for _, object := range f.networkObjects(tenant) {
 		actual, err := f.reconcileNetworkObject(ctx, i, object)
 		if err != nil {
@@ -124,6 +128,10 @@ func (f *flow) reconcileNetworkObject(ctx context.Context, i int, desired *unstr
 
 	if err != nil {
 		return nil, wrap(explain(err, desired.GroupVersionKind()), "get %s", description)
+	}
+
+	if sourceOf(actual) != nil {
+		return nil, errorOf([]fault{taken(i, actual)})
 	}
 
 	if err := f.owner.Check(description, actual); err != nil {

@@ -61,6 +61,9 @@ func (f *flow) networkObjects(n *api.TenantNetwork) []*unstructured.Unstructured
 		vpc := f.clusterName(name)
 
 		return []*unstructured.Unstructured{
+			// It is first, and reserves the provider: with a second Subnet, Kube-OVN could connect machines of another shoot to it.
+			newObject(providercluster.NetworkAttachmentDefinition, namespace, name, map[string]any{"config": fmt.Sprintf(
+				`{"cniVersion":"0.3.1","type":"kube-ovn","server_socket":"/run/openvswitch/kube-ovn-daemon.sock","provider":%q}`, provider)}),
 			newObject(providercluster.VPC, "", vpc, map[string]any{}),
 			newObject(providercluster.Subnet, "", vpc, map[string]any{
 				"vpc":       vpc,
@@ -69,8 +72,6 @@ func (f *flow) networkObjects(n *api.TenantNetwork) []*unstructured.Unstructured
 				"provider":  provider,
 				"private":   true,
 			}),
-			newObject(providercluster.NetworkAttachmentDefinition, namespace, name, map[string]any{"config": fmt.Sprintf(
-				`{"cniVersion":"0.3.1","type":"kube-ovn","server_socket":"/run/openvswitch/kube-ovn-daemon.sock","provider":%q}`, provider)}),
 		}
 	default:
 		return []*unstructured.Unstructured{newObject(providercluster.NetworkAttachmentDefinition, namespace, name, map[string]any{"config": n.Config})}
@@ -175,6 +176,35 @@ func (f *flow) checkTenantNetwork(i int) []fault {
 	return []fault{{gardencorev1beta1.ErrorRetryableConfigurationProblem, tenantPath(i), detail}}
 }
 
+// checkDerived returns a fault if OVN-Kubernetes cannot create the NetworkAttachmentDefinition of the tenant network with an
+// index, since another one has its name: machines would use that one.
+func (f *flow) checkDerived(ctx context.Context, i int) ([]fault, error) {
+	tenant := &f.config.Networks.TenantNetworks[i]
+	if tenant.Type() != api.TenantNetworkOVN {
+		return nil, nil
+	}
+
+	network := newObject(providercluster.NetworkAttachmentDefinition, f.namespace, f.networkName(tenant), nil)
+
+	err := f.provider.Get(ctx, client.ObjectKeyFromObject(network), network)
+	if err != nil {
+		return nil, wrap(client.IgnoreNotFound(err), "get NetworkAttachmentDefinition %s/%s", f.namespace, f.networkName(tenant))
+	}
+
+	if sourceOf(network) != nil {
+		return nil, nil // That of the UserDefinedNetwork with this name, whose owner is checked.
+	}
+
+	return []fault{taken(i, network)}, nil
+}
+
+// taken is the fault of a tenant network with the name of another network, such as "a-b" of the shoot "c", and "b" of "c-a".
+func taken(i int, network client.Object) fault {
+	return fault{gardencorev1beta1.ErrorRetryableConfigurationProblem, tenantPath(i), fmt.Sprintf(
+		"NetworkAttachmentDefinition %s of the provider cluster belongs to another network; use another name for the network",
+		client.ObjectKeyFromObject(network))}
+}
+
 // checkRange returns a fault if an object of a virtual network exists with another content: network plugins cannot change it
 // while machines use it.
 func checkRange(i int, actual, desired *unstructured.Unstructured) []fault {
@@ -215,6 +245,10 @@ func (f *flow) checkVirtualNetworks(ctx context.Context) []fault {
 		tenant := &f.config.Networks.TenantNetworks[i]
 		if !isVirtual(tenant.Type()) {
 			continue
+		}
+
+		if others, err := f.checkDerived(ctx, i); f.note(err) == nil {
+			faults = append(faults, others...)
 		}
 
 		for _, object := range f.networkObjects(tenant) {

@@ -22,6 +22,7 @@ import (
 
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
 
@@ -131,7 +132,7 @@ func TestReconcile_RecordsVirtualNetworks(t *testing.T) {
 
 	writes := 0
 	l.beforeWrite = func() error {
-		if writes++; writes > 1 {
+		if writes++; writes > 2 {
 			return named(apierrors.NewForbidden(schema.GroupResource{Resource: "subnets"}, "vpc", errUser))
 		}
 
@@ -313,4 +314,47 @@ func TestCheckTenantNetwork(t *testing.T) {
 		require.ErrorContains(t, err, remedy, types)
 		require.Equal(t, []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorRetryableConfigurationProblem}, v1beta1helper.ExtractErrorCodes(err), types)
 	}
+}
+
+// TestReconcileTenantNetwork_Taken refuses a network with the name of another shoot's network, before it creates an object:
+// "a-b" of the shoot "c" has the name of "b" of the shoot "c-a". The remedy is not to delete it.
+func TestReconcileTenantNetwork_Taken(t *testing.T) {
+	t.Parallel()
+
+	ofOther := map[string]string{kubevirt.LabelShoot: technicalID + "-a"}
+
+	for name, other := range map[string]func(string) []client.Object{
+		"of a configuration": func(name string) []client.Object { return []client.Object{network(namespace, name, bridge, ofOther)} },
+		"of OVN-Kubernetes": func(name string) []client.Object {
+			source, attachment := derived(name, ofOther)
+
+			return []client.Object{source, attachment}
+		},
+	} {
+		for _, tenant := range []api.TenantNetwork{
+			{Name: "a-b", Config: bridge},
+			{Name: "a-b", OVN: &api.VirtualNetwork{CIDR: "10.110.0.0/16"}},
+			{Name: "a-b", KubeOVN: &api.VirtualNetwork{CIDR: "10.120.0.0/16"}},
+		} {
+			l := newLandscape(t, config(tenant), other(technicalID+"-a-b")...)
+
+			err := l.actuator.Reconcile(t.Context(), logr.Discard(), l.infra, l.cluster)
+			require.ErrorContains(t, err, "belongs to another ", "%s, %s", name, tenant.Type())
+			require.ErrorContains(t, err, "another name", "%s, %s", name, tenant.Type())
+			require.NotContains(t, err.Error(), "delete it", "%s, %s", name, tenant.Type())
+			require.Zero(t, l.writes, "%s, %s", name, tenant.Type())
+		}
+	}
+}
+
+// TestCheckDerived reports a network with the name of this one that was created later.
+func TestCheckDerived(t *testing.T) {
+	t.Parallel()
+
+	l := newLandscape(t, config(virtual()[0]))
+	l.reconcile(t)
+	require.NoError(t, Findings(t.Context(), l.provider, l.infra, l.cluster))
+
+	require.NoError(t, l.provider.Create(t.Context(), network(namespace, technicalID+"-ovn", bridge, nil)))
+	require.ErrorContains(t, Findings(t.Context(), l.provider, l.infra, l.cluster), "belongs to another network")
 }
