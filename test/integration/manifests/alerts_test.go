@@ -4,10 +4,7 @@
 package manifests
 
 import (
-	"bytes"
-	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -70,7 +67,7 @@ func evaluate(t *testing.T, rules, file string) (fire, silent map[string]bool) {
 	fire = map[string]bool{}
 	silent = map[string]bool{}
 
-	for i, descriptions := range firing(t, shipped, file) {
+	for i, descriptions := range harness.FiringAlerts(t, shipped, file) {
 		c := cases[i]
 		if c.Fires == "" {
 			silent[c.Alert] = true
@@ -87,23 +84,4 @@ func evaluate(t *testing.T, rules, file string) (fire, silent map[string]bool) {
 	}
 
 	return fire, silent
-}
-
-// firing returns, for each case of a file, the descriptions of the firing alerts.
-func firing(t *testing.T, objects []byte, file string) [][]string {
-	t.Helper()
-
-	var complaint bytes.Buffer
-
-	command := exec.CommandContext(t.Context(), harness.Lab().Binaries.PromQL, file)
-	command.Stdin = bytes.NewReader(objects)
-	command.Stderr = &complaint
-	out, err := command.Output()
-	require.NoError(t, err, complaint.String())
-
-	var all [][]string
-
-	require.NoError(t, json.Unmarshal(out, &all))
-
-	return all
 }
