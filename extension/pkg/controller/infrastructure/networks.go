@@ -85,8 +85,10 @@ func (f *flow) reconcileTenantNetwork(ctx context.Context, i int, r *running, ke
 	}
 
 	if slices.ContainsFunc(kept, func(o object) bool { return o.name == name || o.name == f.clusterName(name) }) {
-		return status, errorOf([]fault{{gardencorev1beta1.ErrorConfigurationProblem, tenantPath(i),
-			"machines still use a network of another type with this name; use another name, or wait until they are replaced"}})
+		return status, errorOf([]fault{{
+			gardencorev1beta1.ErrorConfigurationProblem, tenantPath(i),
+			"machines still use a network of another type with this name; use another name, or wait until they are replaced",
+		}})
 	}
 
 	if faults, err := f.checkDerived(ctx, i); err != nil || len(faults) > 0 {
