@@ -52,8 +52,8 @@ func (c *drainsCheck) Check(ctx context.Context, request types.NamespacedName) (
 		return nil, fmt.Errorf("get Cluster %s: %w", request.Namespace, err)
 	}
 
-	if err := c.checkDriver(ctx, infra); err != nil {
-		return warningOf(err), nil
+	if c.lacksEvacuation(ctx, infra) {
+		return warningOf(errLacksEvacuation), nil
 	}
 
 	provider, err := c.newProviderCluster(ctx, c.seed, infra.Spec.SecretRef)
@@ -71,26 +71,21 @@ func (c *drainsCheck) Check(ctx context.Context, request types.NamespacedName) (
 	return warningOf(err), nil
 }
 
-// checkDriver returns an error if machines wait for the driver, but it runs without evacuation: gardenlet has written
-// its Deployment before the status of the Infrastructure.
-func (c *drainsCheck) checkDriver(ctx context.Context, infra *extensionsv1alpha1.Infrastructure) error {
+var errLacksEvacuation = errors.New("a drain of a node of the provider cluster waits for machines of the shoot, since machine-controller-manager runs without --evacuation; reconcile the Shoot")
+
+// lacksEvacuation reports whether machines wait for the driver, but it runs without evacuation: gardenlet has written
+// its Deployment before the status of the Infrastructure. gardenlet reports a Deployment that is missing.
+func (c *drainsCheck) lacksEvacuation(ctx context.Context, infra *extensionsv1alpha1.Infrastructure) bool {
 	status := &api.InfrastructureStatus{}
 	_ = api.Decode(infra.Status.ProviderStatus, nil, status) // A newer version may have written other fields.
 
 	deployment := &appsv1.Deployment{}
 	key := client.ObjectKey{Namespace: infra.Namespace, Name: v1beta1constants.DeploymentNameMachineControllerManager}
 
-	if !status.Evacuation || c.seed.Get(ctx, key, deployment) != nil {
-		return nil // gardenlet reports its Deployments.
-	}
-
-	if slices.ContainsFunc(deployment.Spec.Template.Spec.Containers, func(container corev1.Container) bool {
-		return slices.Contains(container.Args, "--"+kubevirt.FlagEvacuation+"=true")
-	}) {
-		return nil
-	}
-
-	return errors.New("a drain of a node of the provider cluster waits for machines of the shoot, since machine-controller-manager runs without --evacuation; reconcile the Shoot")
+	return status.Evacuation && c.seed.Get(ctx, key, deployment) == nil &&
+		!slices.ContainsFunc(deployment.Spec.Template.Spec.Containers, func(container corev1.Container) bool {
+			return slices.Contains(container.Args, "--"+kubevirt.FlagEvacuation+"=true")
+		})
 }
 
 // lasting is longer than any warning lasts: a condition is Progressing for as long, and False afterwards.

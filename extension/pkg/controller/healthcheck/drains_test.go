@@ -67,8 +67,8 @@ func TestDrainsCheck_Healthy(t *testing.T) {
 	}
 }
 
-// TestCheckDriver compares the arguments of the driver with the status of the Infrastructure.
-func TestCheckDriver(t *testing.T) {
+// TestLacksEvacuation compares the arguments of the driver with the status of the Infrastructure.
+func TestLacksEvacuation(t *testing.T) {
 	t.Parallel()
 
 	const evacuates = `{"apiVersion": "kubevirt.provider.extensions.gardener.cloud/v1alpha1", "kind": "InfrastructureStatus", "evacuation": true}`
@@ -90,8 +90,7 @@ func TestCheckDriver(t *testing.T) {
 			infra.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(tc.status)}
 		}
 
-		err := (&drainsCheck{seed: newSeed(t, "", deployment)}).checkDriver(t.Context(), infra)
-		require.Equal(t, tc.warns, err != nil, "%s: %v", name, tc.reason)
-		require.NoError(t, (&drainsCheck{seed: newSeed(t, "")}).checkDriver(t.Context(), infra), "gardenlet reports its Deployments")
+		require.Equal(t, tc.warns, (&drainsCheck{seed: newSeed(t, "", deployment)}).lacksEvacuation(t.Context(), infra), "%s: %v", name, tc.reason)
+		require.False(t, (&drainsCheck{seed: newSeed(t, "")}).lacksEvacuation(t.Context(), infra), "gardenlet reports its Deployments")
 	}
 }
