@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,7 +56,7 @@ func TestWithMigratable(t *testing.T) {
 			p, kubeconfig := providerAt(t, func(w http.ResponseWriter, r *http.Request) {
 				requests++
 
-				require.Equal(t, "/apis/cdi.kubevirt.io/v1beta1/storageprofiles/"+tc.class, r.URL.Path)
+				assert.Equal(t, "/apis/cdi.kubevirt.io/v1beta1/storageprofiles/"+tc.class, r.URL.Path)
 				answerWith(t, w, tc.code, tc.answer)
 			})
 
@@ -87,7 +88,7 @@ func TestCreateMachine_LiveMigrate(t *testing.T) {
 		var object any = &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
 
 		if strings.HasSuffix(r.URL.Path, "/virtualmachines") {
-			require.NoError(t, json.NewDecoder(r.Body).Decode(&created))
+			assert.NoError(t, json.NewDecoder(r.Body).Decode(&created))
 
 			object = &created
 		}

@@ -75,20 +75,7 @@ func blockIf(path *field.Path, condition bool, detail string) []MigrationBlocker
 // nothing prevents it, and nothing decides it that the spec does not have, such as an instance type or a binding plugin.
 // isShared reports whether the StorageProfile of a volume without access modes has ReadWriteMany. The spec must be valid.
 func IsMigratable(spec *v1alpha1.ProviderSpec, isShared func(*cdiv1beta1.StorageSpec) bool) bool {
-	template := ptr.Deref(spec.VirtualMachineTemplate, v1alpha1.VirtualMachineTemplate{}).Spec
-	t, _ := instanceTemplate(spec)
-
-	if len(MigrationBlockers(spec)) > 0 || template.Instancetype != nil || template.Preference != nil ||
-		len(t.Spec.ResourceClaims) > 0 || persists(&t.Spec.Domain) {
-		return false
-	}
-
-	// The registration of a plugin decides whether it can be migrated.
-	if slices.ContainsFunc(spec.Networks, func(n v1alpha1.Network) bool { return n.Binding != nil }) {
-		return false
-	}
-
-	if hasClaims(spec, t.Spec.Volumes) {
+	if len(MigrationBlockers(spec)) > 0 || dependsOnOthers(spec) {
 		return false
 	}
 
@@ -99,6 +86,17 @@ func IsMigratable(spec *v1alpha1.ProviderSpec, isShared func(*cdiv1beta1.Storage
 	}
 
 	return true
+}
+
+// dependsOnOthers reports whether something that the spec does not have decides whether the machine can be live-migrated: objects
+// of the provider cluster, or the registration of a binding plugin.
+func dependsOnOthers(spec *v1alpha1.ProviderSpec) bool {
+	template := ptr.Deref(spec.VirtualMachineTemplate, v1alpha1.VirtualMachineTemplate{}).Spec
+	t, _ := instanceTemplate(spec)
+
+	return template.Instancetype != nil || template.Preference != nil || len(t.Spec.ResourceClaims) > 0 ||
+		persists(&t.Spec.Domain) || hasClaims(spec, t.Spec.Volumes) ||
+		slices.ContainsFunc(spec.Networks, func(n v1alpha1.Network) bool { return n.Binding != nil })
 }
 
 // persists reports whether the state of the firmware or the TPM is on a volume that KubeVirt creates.
