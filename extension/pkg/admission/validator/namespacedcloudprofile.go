@@ -121,6 +121,10 @@ func validateOperators(config *api.CloudProfileConfig) field.ErrorList {
 		errs = append(errs, field.Forbidden(configPath().Child("podNetwork"), operator))
 	}
 
+	if config.Bastion != nil {
+		errs = append(errs, field.Forbidden(configPath().Child("bastion"), operator))
+	}
+
 	return errs
 }
 

@@ -4,6 +4,7 @@
 package validator
 
 import (
+	"strings"
 	"testing"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -184,8 +185,8 @@ func TestShootValidator_Annotations(t *testing.T) {
 	require.ErrorContains(t, v.Validate(t.Context(), annotated("shoot--bank--prod-storage"), annotated("own")), "use infrastructureConfig.networks")
 }
 
-// TestValidateCloudProfile_Networks validates the networks that a CloudProfile allows. A project cannot have them.
-func TestValidateCloudProfile_Networks(t *testing.T) {
+// TestValidateCloudProfile_Offers validates networks and bastions that only a CloudProfile, and no project, can offer.
+func TestValidateCloudProfile_Offers(t *testing.T) {
 	t.Parallel()
 
 	v := &cloudProfileValidator{}
@@ -193,6 +194,7 @@ func TestValidateCloudProfile_Networks(t *testing.T) {
 	for field, valid := range map[string]bool{
 		`"tenantNetworks": ["ovn", "config"]`: true, `"tenantNetworks": ["vlan"]`: false,
 		`"podNetwork": {"binding": "passt"}`: true, `"podNetwork": {"binding": "L2 bridge"}`: false,
+		`"bastion": {"containerDisk": {"image": "a"}}`: true, `"bastion": {"containerDisk": {}}`: false,
 	} {
 		profile := profileWith(t, field)
 		require.Equal(t, valid, v.Validate(t.Context(), profile, nil) == nil, field)
@@ -205,10 +207,7 @@ func TestValidateCloudProfile_Networks(t *testing.T) {
 		}
 		err := (&namespacedCloudProfileValidator{garden: gardenWith(t, exampleProfile(t))}).Validate(t.Context(), own, nil)
 
-		if field[:5] == `"podN` {
-			require.ErrorContains(t, err, "spec.providerConfig.podNetwork: Forbidden: only a CloudProfile can have it", field)
-		} else {
-			require.ErrorContains(t, err, "spec.providerConfig.tenantNetworks: Forbidden: only a CloudProfile can have it", field)
-		}
+		name, _, _ := strings.Cut(field[1:], `"`)
+		require.ErrorContains(t, err, "spec.providerConfig."+name+": Forbidden: only a CloudProfile can have it", field)
 	}
 }

@@ -47,6 +47,16 @@ type CloudProfileConfig struct {
 	// PodNetwork is the default of networks.pod of InfrastructureConfigs. A change applies to new Shoots.
 	// Default: a bridge.
 	PodNetwork *PodNetwork `json:"podNetwork,omitempty"`
+	// Bastion describes the virtual machines of Bastions. Default: Debian.
+	Bastion *OfferedBastion `json:"bastion,omitempty"`
+}
+
+// OfferedBastion describes the virtual machines of Bastions, through which users of shoots reach Nodes by SSH.
+type OfferedBastion struct {
+	// ContainerDisk is a disk image in a container registry, with bash, cloud-init, OpenSSH and sudo. A change
+	// applies to new Bastions. Default: quay.io/containerdisks/debian:13.
+	// +kubebuilder:validation:Required
+	ContainerDisk kubevirtv1.ContainerDiskSource `json:"containerDisk"`
 }
 
 // OfferedLoadBalancer describes the load balancers of the provider cluster.
