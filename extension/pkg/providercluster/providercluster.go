@@ -155,6 +155,7 @@ func mapper() meta.RESTMapper {
 	for _, kind := range []schema.GroupVersionKind{
 		networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
 		corev1.SchemeGroupVersion.WithKind("ResourceQuota"),
+		corev1.SchemeGroupVersion.WithKind("Secret"),
 		corev1.SchemeGroupVersion.WithKind("Service"),
 		corev1.SchemeGroupVersion.WithKind("Endpoints"),
 		corev1.SchemeGroupVersion.WithKind("Pod"),

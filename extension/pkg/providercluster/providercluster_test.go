@@ -32,6 +32,7 @@ func TestMapper(t *testing.T) {
 		Subnet:                      "subnets",
 		{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}:              "networkpolicies",
 		{Version: "v1", Kind: "ResourceQuota"}:                                          "resourcequotas",
+		{Version: "v1", Kind: "Secret"}:                                                 "secrets",
 		{Version: "v1", Kind: "Namespace"}:                                              "namespaces",
 		{Version: "v1", Kind: "Node"}:                                                   "nodes",
 		{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}:                  "storageclasses",
