@@ -63,6 +63,11 @@ func withoutForeignContent(object any) (any, error) {
 			o.Spec = extensionsv1alpha1.WorkerSpec{DefaultSpec: reducedSpec(o.Spec.DefaultSpec)}
 			o.Status = extensionsv1alpha1.WorkerStatus{DefaultStatus: reducedStatus(o.Status.DefaultStatus)}
 		}
+	case *extensionsv1alpha1.Bastion:
+		if o.Spec.Type != kubevirt.Type {
+			o.Spec = extensionsv1alpha1.BastionSpec{DefaultSpec: reducedSpec(o.Spec.DefaultSpec)}
+			o.Status = extensionsv1alpha1.BastionStatus{DefaultStatus: reducedStatus(o.Status.DefaultStatus)}
+		}
 	case *machinev1alpha1.MachineClass:
 		if o.Provider != kubevirt.Type {
 			o.ProviderSpec = runtime.RawExtension{}

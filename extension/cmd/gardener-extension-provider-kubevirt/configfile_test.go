@@ -20,6 +20,7 @@ controllers:
   controlplane: {concurrentSyncs: 2}
   worker: {concurrentSyncs: 3}
   healthcheck: {concurrentSyncs: 4}
+  bastion: {concurrentSyncs: 5}
   ignoreOperationAnnotation: true
 allowInternalProviderServers: true
 logLevel: debug
@@ -52,6 +53,7 @@ func TestConfigure(t *testing.T) {
 	require.Equal(t, 2, o.controlPlane.MaxConcurrentReconciles)
 	require.Equal(t, 9, o.worker.MaxConcurrentReconciles, "the flag takes precedence")
 	require.Equal(t, 4, o.healthCheck.MaxConcurrentReconciles)
+	require.Equal(t, 5, o.bastion.MaxConcurrentReconciles)
 	require.True(t, o.reconciler.IgnoreOperationAnnotation)
 	require.True(t, o.servers.AllowInternal)
 	require.Equal(t, "error", o.manager.LogLevel, "the flag takes precedence")
