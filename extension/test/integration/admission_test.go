@@ -26,7 +26,7 @@ func cloudProfileMistakes() []mistake {
 	const images, types, classes = "spec.providerConfig.machineImages", "spec.providerConfig.machineTypes", "spec.providerConfig.volumeClasses"
 
 	return []mistake{
-		{"unknown field", "    volumeClasses:", "    storageClasses:", "spec.providerConfig.storageClasses", "the fields are apiVersion, kind, loadBalancer, machineImages, machineTypes, podNetwork, sharedNetworks, tenantNetworks, volumeClasses"},
+		{"unknown field", "    volumeClasses:", "    storageClasses:", "spec.providerConfig.storageClasses", "look up its name in the API reference"},
 		{
 			"shared network without a name", "    volumeClasses:", "    sharedNetworks: [{}]\n    volumeClasses:",
 			"spec.providerConfig.sharedNetworks[0]", "set the namespace, the name, or both",
