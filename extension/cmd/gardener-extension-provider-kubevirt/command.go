@@ -129,6 +129,13 @@ func newOptions() *options {
 			webhookcmd.Switch(extensionsshootwebhook.WebhookName, shoot.AddToManager),
 		),
 	)
+	o.addControllers()
+
+	return o
+}
+
+// addControllers sets the options about the controllers, and all options.
+func (o *options) addControllers() {
 	o.controllers = controllercmd.NewSwitchOptions(
 		controllercmd.Switch(extensionsinfrastructure.ControllerName, o.addInfrastructure),
 		controllercmd.Switch(extensionscontrolplane.ControllerName, o.addControlPlane),
@@ -147,8 +154,6 @@ func newOptions() *options {
 		controllercmd.PrefixOption("heartbeat-", o.heartbeat),
 		o.controllers, o.webhooks, o.servers,
 	)
-
-	return o
 }
 
 func newCommand() *cobra.Command {

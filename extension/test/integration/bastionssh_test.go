@@ -49,7 +49,7 @@ func (u *user) requireLogin(t *testing.T, userData string) {
 	bastion, err := u.login(guest)
 	require.NoError(t, err)
 
-	defer bastion.Close()
+	t.Cleanup(func() { _ = bastion.Close() })
 
 	connection, err := bastion.Dial("tcp", node)
 	require.NoError(t, err)
@@ -107,7 +107,7 @@ func serveSSH(t *testing.T, userData string) func(net.Conn) {
 			return nil, errors.New("not authorized")
 		}
 
-		return nil, nil
+		return &ssh.Permissions{}, nil
 	}}
 	config.AddHostKey(newUser(t).signer)
 

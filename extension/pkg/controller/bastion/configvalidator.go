@@ -82,13 +82,15 @@ func validateRange(text string, path *field.Path) *field.Error {
 // one: kube-proxy filters each family by its own ranges, if it has any. So a family without clients has the range of an
 // address that no client has.
 func rangesOf(b *extensionsv1alpha1.Bastion) []string {
-	ranges := make([]string, len(b.Spec.Ingress))
-	is4 := make([]bool, len(b.Spec.Ingress))
+	var (
+		ranges []string
+		is4    []bool
+	)
 
-	for i, ingress := range b.Spec.Ingress {
-		ranges[i] = ingress.IPBlock.CIDR
-		prefix, err := netip.ParsePrefix(ranges[i])
-		is4[i] = err == nil && prefix.Addr().Is4()
+	for _, ingress := range b.Spec.Ingress {
+		prefix, err := netip.ParsePrefix(ingress.IPBlock.CIDR)
+		ranges = append(ranges, ingress.IPBlock.CIDR)
+		is4 = append(is4, err == nil && prefix.Addr().Is4())
 	}
 
 	if !slices.Contains(is4, true) {
