@@ -267,13 +267,20 @@ func TestActuator_ReconcileErrors(t *testing.T) {
 func TestActuator_ReconcileForeign(t *testing.T) {
 	t.Parallel()
 
-	l := newLandscape(t)
-	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: l.key().Namespace, Name: l.key().Name}}
-	l = newLandscape(t, foreign)
+	meta := metav1.ObjectMeta{Namespace: newLandscape(t).key().Namespace, Name: newLandscape(t).key().Name}
 
-	require.ErrorContains(t, l.reconcile(t), "does not belong to the shoot")
-	require.NoError(t, l.delete(t))
-	require.Equal(t, 1, l.left(t), "the foreign Secret")
+	for _, foreign := range []client.Object{
+		&networkingv1.NetworkPolicy{ObjectMeta: meta}, &corev1.Secret{ObjectMeta: meta}, &kubevirtv1.VirtualMachine{ObjectMeta: meta}, &corev1.Service{ObjectMeta: meta},
+	} {
+		l := newLandscape(t, foreign)
+		require.ErrorContains(t, l.reconcile(t), "does not belong to the shoot")
+
+		for err := l.delete(t); err != nil; err = l.delete(t) {
+			requireWaits(t, err, "is being deleted")
+		}
+
+		require.Equal(t, 1, l.left(t), kindOf(foreign))
+	}
 }
 
 func TestActuator_Delete(t *testing.T) {
