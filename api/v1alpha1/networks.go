@@ -14,9 +14,9 @@ import (
 func (n *Network) IsPrimary() bool { return n.Default || n.Pod != nil }
 
 // KeepsMAC reports whether a primary network's interface has a stable MAC address: behind a masquerade
-// binding, only the guest sees it. Any other network may drop packets with an address that it has not
-// chosen.
-func (n *Network) KeepsMAC() bool { return n.Masquerade != nil }
+// or passt binding, only the guest sees it. Any other network may drop packets with an address that it
+// has not chosen.
+func (n *Network) KeepsMAC() bool { return n.Masquerade != nil || n.PasstBinding != nil }
 
 // PrimaryNetwork returns the machine's primary network, by default the pod network.
 func (s *ProviderSpec) PrimaryNetwork() *Network {

@@ -30,6 +30,10 @@ type Network struct {
 	// Masquerade hides the guest behind the pod's address. It is supported for the pod network
 	// only.
 	Masquerade *kubevirtv1.InterfaceMasquerade `json:"masquerade,omitempty"`
+	// PasstBinding connects the guest with the pod's addresses through a process in user space, and
+	// allows live migration. It is supported for the pod network only. KubeVirt 1.8 needs its feature gate
+	// PasstBinding, which is on by default since 1.9.
+	PasstBinding *kubevirtv1.InterfacePasstBinding `json:"passtBinding,omitempty"`
 	// SRIOV passes a virtual function of the host's network card to the guest.
 	SRIOV *kubevirtv1.InterfaceSRIOV `json:"sriov,omitempty"`
 	// Binding is a network binding plugin that is registered in the provider's KubeVirt resource.
@@ -54,4 +58,8 @@ type PodNetwork struct {
 	// VMIPv6NetworkCIDR is the guest's IPv6 network behind a masquerade binding. Default:
 	// fd10:0:2::/120.
 	VMIPv6NetworkCIDR string `json:"vmIPv6NetworkCIDR,omitempty"`
+	// AllowBridgeLiveMigration allows the live migration of a guest with a bridge binding. Set it only
+	// if the pod network keeps the guest's addresses, as those of OVN-Kubernetes and Kube-OVN do. It is
+	// the annotation kubevirt.io/allow-pod-bridge-network-live-migration.
+	AllowBridgeLiveMigration bool `json:"allowBridgeLiveMigration,omitempty"`
 }

@@ -138,6 +138,11 @@ func (in *Network) DeepCopyInto(out *Network) {
 		*out = new(v1.InterfaceMasquerade)
 		**out = **in
 	}
+	if in.PasstBinding != nil {
+		in, out := &in.PasstBinding, &out.PasstBinding
+		*out = new(v1.InterfacePasstBinding)
+		**out = **in
+	}
 	if in.SRIOV != nil {
 		in, out := &in.SRIOV, &out.SRIOV
 		*out = new(v1.InterfaceSRIOV)

@@ -45,7 +45,7 @@ func newEvacuationOptions() evacuationOptions {
 func (o *evacuationOptions) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.enabled, "evacuation", o.enabled,
 		"Act when a provider node is drained: live-migrate machines, or have them drained and replaced. Machines get evictionStrategy "+
-			"External, unless their class sets another one. Set it if the admin of the provider cluster drains nodes and has granted the "+
+			"LiveMigrate if they are known to be able to live-migrate, and External otherwise, unless their class sets another one. Set it if the admin of the provider cluster drains nodes and has granted the "+
 			"permissions in kubernetes/evacuation.")
 	fs.IntVar(&o.maxPerDeployment, "evacuation-max-per-deployment", o.maxPerDeployment,
 		"Maximum number of Machines per MachineDeployment that may be unavailable or in evacuation at the same time; raise it "+

@@ -68,6 +68,8 @@ type (
 	DataVolumes = Objects[*cdiv1beta1.DataVolume, *cdiv1beta1.DataVolumeList]
 	// Claims are the PersistentVolumeClaims of a namespace.
 	Claims = Objects[*corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaimList]
+	// StorageProfiles are the StorageProfiles of CDI.
+	StorageProfiles = Objects[*cdiv1beta1.StorageProfile, *cdiv1beta1.StorageProfileList]
 	// Secrets are the Secrets of a namespace.
 	Secrets = Objects[*corev1.Secret, *corev1.SecretList]
 )
@@ -99,6 +101,14 @@ func (c *Clients) DataVolumes(namespace, kind string) DataVolumes {
 // Claims returns the PersistentVolumeClaims in the namespace of the kubeconfig.
 func (c *Clients) Claims() Claims {
 	return objectsOf(c, "PersistentVolumeClaim", c.Kubernetes.CoreV1().PersistentVolumeClaims(c.Namespace))
+}
+
+// StorageProfiles returns the StorageProfiles, which each authenticated user may read.
+func (c *Clients) StorageProfiles() StorageProfiles {
+	profiles := objectsOf(c, "StorageProfile", c.CDI.CdiV1beta1().StorageProfiles())
+	profiles.namespace = ""
+
+	return profiles
 }
 
 // Secrets returns the Secrets in the namespace of the kubeconfig.

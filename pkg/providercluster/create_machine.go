@@ -30,7 +30,7 @@ func (m *Machines) CreateMachine(ctx context.Context, in *spi.CreateMachineInput
 		return nil, err
 	}
 
-	vm, err := render.VirtualMachine(in, c.Namespace)
+	vm, err := render.VirtualMachine(withMigratable(ctx, c, in), c.Namespace)
 	if err != nil {
 		return nil, spi.Errorf(spi.ErrInvalid, "%w", err)
 	}

@@ -44,6 +44,7 @@ ethernets:
 		"PCIExpress":    {reason: "it is the first on the bus", spec: `{"networks":[{"pod":{},"model":"e1000e"}]}`, want: generated},
 		"ContainerDisk": {reason: "it is never restarted", spec: `{"rootVolume":{"containerDisk":{"image":"i"}}}`},
 		"Masquerade":    {reason: "its MAC address is stable", spec: `{"networks":[{"pod":{},"masquerade":{}}]}`},
+		"Passt":         {reason: "its MAC address is stable", spec: `{"networks":[{"pod":{},"passtBinding":{}}]}`},
 		"SRIOV":         {reason: "it is a host device", spec: `{"networks":[{"name":"n","default":true,"sriov":{}}]}`},
 		"PCI":           {reason: "it is behind a bridge", spec: `{"networks":[{"pod":{},"model":"rtl8139"}]}`},
 		"S390X":         {reason: "it has no PCI", spec: `{}`, architecture: "s390x"},

@@ -48,6 +48,16 @@ func networking(in *spi.CreateMachineInput) ([]kubevirtv1.Interface, []kubevirtv
 	return interfaces, networks
 }
 
+// templateAnnotations returns the annotations of the VirtualMachineInstance. KubeVirt reads only whether the
+// annotation exists.
+func templateAnnotations(spec *v1alpha1.ProviderSpec) map[string]string {
+	if pod := spec.PrimaryNetwork().Pod; pod == nil || !pod.AllowBridgeLiveMigration {
+		return nil
+	}
+
+	return map[string]string{kubevirtv1.AllowPodBridgeNetworkLiveMigrationAnnotation: "true"}
+}
+
 // secondaryName returns the name of the network at index i
 // of the ProviderSpec, and of its interface.
 func secondaryName(i int) string {
@@ -80,6 +90,8 @@ func networkInterface(name string, n v1alpha1.Network) kubevirtv1.Interface {
 		rendered.Binding = n.Binding.DeepCopy()
 	case n.Masquerade != nil:
 		rendered.Masquerade = &kubevirtv1.InterfaceMasquerade{}
+	case n.PasstBinding != nil:
+		rendered.PasstBinding = &kubevirtv1.InterfacePasstBinding{}
 	case n.SRIOV != nil:
 		rendered.SRIOV = &kubevirtv1.InterfaceSRIOV{}
 	default:

@@ -60,11 +60,24 @@ func TestEvictionStrategy_Evacuation(t *testing.T) {
 	t.Parallel()
 
 	in := input(t, []byte(`{"region":"r","zone":"z","tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"}}`))
-	in.Evacuation = true
 
-	vm, err := render.VirtualMachine(in, "default")
-	require.NoError(t, err)
-	require.Equal(t, kubevirtv1.EvictionStrategyExternal, *vm.Spec.Template.Spec.EvictionStrategy)
+	for _, tc := range []struct {
+		reason     string
+		evacuation bool
+		migratable bool
+		want       kubevirtv1.EvictionStrategy
+	}{
+		{reason: "no driver evacuates it", migratable: true, want: kubevirtv1.EvictionStrategyLiveMigrateIfPossible},
+		{reason: "KubeVirt migrates it, also without the driver", evacuation: true, migratable: true, want: kubevirtv1.EvictionStrategyLiveMigrate},
+		{reason: "KubeVirt would shut it down", evacuation: true, want: kubevirtv1.EvictionStrategyExternal},
+	} {
+		in.Evacuation = tc.evacuation
+		in.Migratable = tc.migratable
+
+		vm, err := render.VirtualMachine(in, "default")
+		require.NoError(t, err)
+		require.Equal(t, tc.want, *vm.Spec.Template.Spec.EvictionStrategy, tc.reason)
+	}
 }
 
 func TestMergeTemplate_ZeroValues(t *testing.T) {

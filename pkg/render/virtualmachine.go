@@ -51,7 +51,7 @@ func base(in *spi.CreateMachineInput, namespace string) (*kubevirtv1.VirtualMach
 			RunStrategy:         ptr.To(runStrategy(in.Spec)),
 			DataVolumeTemplates: dataVolumeTemplates(in),
 			Template: &kubevirtv1.VirtualMachineInstanceTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: templateLabels(in)},
+				ObjectMeta: metav1.ObjectMeta{Labels: templateLabels(in), Annotations: templateAnnotations(in.Spec)},
 				Spec:       instanceSpec(in),
 			},
 		},
@@ -106,13 +106,17 @@ func instanceSpec(in *spi.CreateMachineInput) kubevirtv1.VirtualMachineInstanceS
 
 // evictionStrategy returns the reaction to a drain of the machine's host. KubeVirt's own default is
 // to kill the guest, or, on some platforms, to block the drain. External leaves it to the driver,
-// and blocks the drain if the driver does nothing.
+// and blocks the drain if the driver does nothing. LiveMigrate leaves it to KubeVirt, and blocks the drain, without
+// notice to the driver, if the machine cannot migrate.
 func evictionStrategy(in *spi.CreateMachineInput) kubevirtv1.EvictionStrategy {
-	if in.Evacuation {
+	switch {
+	case !in.Evacuation:
+		return kubevirtv1.EvictionStrategyLiveMigrateIfPossible
+	case in.Migratable:
+		return kubevirtv1.EvictionStrategyLiveMigrate
+	default:
 		return kubevirtv1.EvictionStrategyExternal
 	}
-
-	return kubevirtv1.EvictionStrategyLiveMigrateIfPossible
 }
 
 func devices(in *spi.CreateMachineInput, interfaces []kubevirtv1.Interface) kubevirtv1.Devices {

@@ -114,6 +114,9 @@ type CreateMachineInput struct {
 	// LogConsole is whether to log the guest's serial console, unless the spec's template says otherwise; nil
 	// to leave it to the provider cluster.
 	LogConsole *bool
+	// Migratable is set if the machine is known to be able to live-migrate. Then KubeVirt evacuates it,
+	// also while the driver does not run. CreateMachine of the PluginSPI sets it.
+	Migratable bool
 	// Report receives the machine's progress.
 	Report Report
 }

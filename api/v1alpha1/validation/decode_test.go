@@ -219,7 +219,15 @@ func TestValidateNetworks(t *testing.T) {
 			reason: "each binding is valid",
 			spec:   `[{pod: {}, masquerade: {}}, {name: a, bridge: {}}, {name: b/c, sriov: {}, mac: Stable}, {name: d, binding: {name: x}}]`,
 		},
-		"TwoBindings": {reason: "an interface has one", spec: `[{pod: {}, bridge: {}, masquerade: {}}]`, want: []string{"providerSpec.networks[0].masquerade"}},
+		"TwoBindings":       {reason: "an interface has one", spec: `[{pod: {}, bridge: {}, masquerade: {}}]`, want: []string{"providerSpec.networks[0].masquerade"}},
+		"Passt":             {reason: "it is a binding of the pod network", spec: `[{pod: {}, passtBinding: {}}]`},
+		"PasstOfMultus":     {reason: "KubeVirt refuses it", spec: `[{name: a, passtBinding: {}}]`, want: []string{"providerSpec.networks[0].passtBinding"}},
+		"BridgeAndPasst":    {reason: "an interface has one", spec: `[{pod: {}, bridge: {}, passtBinding: {}}]`, want: []string{"providerSpec.networks[0].passtBinding"}},
+		"MigrationOfBridge": {reason: "the network may keep addresses", spec: `[{pod: {allowBridgeLiveMigration: true}}]`},
+		"MigrationOfAnother": {
+			reason: "it concerns bridges", spec: `[{pod: {allowBridgeLiveMigration: true}, masquerade: {}}]`,
+			want: []string{"providerSpec.networks[0].pod.allowBridgeLiveMigration"},
+		},
 		"BindingWithoutName": {
 			reason: "a plugin has a name",
 			spec:   `[{name: a, binding: {}}]`,

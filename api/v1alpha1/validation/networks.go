@@ -44,9 +44,11 @@ func validateNetworkSource(n v1alpha1.Network, path *field.Path) field.ErrorList
 	case n.Pod != nil && n.Name != "":
 		return field.ErrorList{field.Forbidden(name, "set either pod or the name of a Multus network")}
 	case n.Pod != nil:
-		return append(
+		return slices.Concat(
 			validateGuestNetwork(n.Pod.VMNetworkCIDR, false, path.Child("pod", "vmNetworkCIDR"), "10.0.2.0/24"),
-			validateGuestNetwork(n.Pod.VMIPv6NetworkCIDR, true, path.Child("pod", "vmIPv6NetworkCIDR"), "fd10:0:2::/120")...)
+			validateGuestNetwork(n.Pod.VMIPv6NetworkCIDR, true, path.Child("pod", "vmIPv6NetworkCIDR"), "fd10:0:2::/120"),
+			forbid(path.Child("pod", "allowBridgeLiveMigration"), n.Pod.AllowBridgeLiveMigration && !bridges(n),
+				"it has no effect with another binding than bridge; remove it"))
 	case n.Name == "":
 		return field.ErrorList{field.Required(name, `name a NetworkAttachmentDefinition, as "name" or "namespace/name", or set pod`)}
 	}
@@ -77,7 +79,13 @@ func validateBinding(n v1alpha1.Network, path *field.Path) field.ErrorList {
 	for _, b := range []struct {
 		name string
 		set  bool
-	}{{"bridge", n.Bridge != nil}, {"masquerade", n.Masquerade != nil}, {"sriov", n.SRIOV != nil}, {"binding", n.Binding != nil}} {
+	}{
+		{"bridge", n.Bridge != nil},
+		{"masquerade", n.Masquerade != nil},
+		{"passtBinding", n.PasstBinding != nil},
+		{"sriov", n.SRIOV != nil},
+		{"binding", n.Binding != nil},
+	} {
 		if b.set {
 			bindings = append(bindings, b.name)
 		}
@@ -88,9 +96,16 @@ func validateBinding(n v1alpha1.Network, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Forbidden(path.Child(bindings[1]), bindings[0]+" is already set; an interface has one binding")}
 	case n.Binding != nil:
 		return require(path.Child("binding", "name"), n.Binding.Name, "name a network binding plugin of the provider's KubeVirt resource")
+	case n.Pod == nil:
+		return forbid(path.Child("passtBinding"), n.PasstBinding != nil, "KubeVirt supports it for the pod network only; use bridge, or set pod instead of name")
 	default:
-		return forbid(path.Child("sriov"), n.SRIOV != nil && n.Pod != nil, "the pod network has no virtual functions; name a Multus network")
+		return forbid(path.Child("sriov"), n.SRIOV != nil, "the pod network has no virtual functions; name a Multus network")
 	}
+}
+
+// bridges reports whether a network has a bridge binding, which is the default.
+func bridges(n v1alpha1.Network) bool {
+	return n.Masquerade == nil && n.PasstBinding == nil && n.SRIOV == nil && n.Binding == nil
 }
 
 func validateMAC(n v1alpha1.Network, path *field.Path) field.ErrorList {

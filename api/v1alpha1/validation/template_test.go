@@ -4,11 +4,15 @@
 package validation_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+	"sigs.k8s.io/yaml"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 )
 
@@ -249,6 +253,66 @@ func TestValidateLiveMigration_PodBridge(t *testing.T) {
 
 	require.Empty(t, details(t, `virtualMachineTemplate: {spec: {template: {metadata: {annotations:`+
 		` {kubevirt.io/allow-pod-bridge-network-live-migration: ""}}, spec: {evictionStrategy: LiveMigrate}}}}`))
+
+	const migrates = "\nvirtualMachineTemplate: {spec: {template: {spec: {evictionStrategy: LiveMigrate}}}}"
+
+	for _, network := range []string{`{pod: {allowBridgeLiveMigration: true}}`, `{pod: {}, passtBinding: {}}`, `{pod: {}, masquerade: {}}`, `{name: a, default: true}`} {
+		require.Empty(t, details(t, "networks: ["+network+"]"+migrates), network)
+	}
+
+	require.Contains(t, details(t, "networks: [{name: a}, {pod: {}}]"+migrates)[0],
+		"networks[1] connects the machine to the pod network by a bridge (set passtBinding: {}")
+}
+
+// TestIsMigratable requires that each condition of a live migration is known: a machine with LiveMigrate that cannot migrate
+// blocks each drain of its node, and the driver does not notice it.
+func TestIsMigratable(t *testing.T) {
+	t.Parallel()
+
+	const (
+		masquerade = "networks: [{pod: {}, masquerade: {}}]\n"
+		disk       = "rootVolume: {containerDisk: {image: registry.example.com/os:1}}\n"
+		template   = "virtualMachineTemplate: {spec: {template: {spec: "
+	)
+
+	volume := func(of string) string {
+		return "additionalVolumes: [{name: d, dataVolume: {source: {blank: {}}, storage: {" + of + "resources: {requests: {storage: 1Gi}}}}}]\n"
+	}
+
+	for name, tc := range map[string]struct {
+		reason string
+		spec   string
+		shared bool
+		want   bool
+	}{
+		"ContainerDisk": {reason: "it has no volume", spec: masquerade + disk, want: true},
+		"Bridge":        {reason: "the guest would lose its address", spec: disk},
+		"Plugin":        {reason: "its registration is not known", spec: "networks: [{pod: {}, binding: {name: p}}]\n" + disk},
+		"Shared":        {reason: "the StorageProfile has ReadWriteMany", spec: masquerade + disk + volume(""), shared: true, want: true},
+		"NotShared":     {reason: "the StorageProfile does not", spec: masquerade + disk + volume("")},
+		"Explicit":      {reason: "the spec decides", spec: masquerade + disk + volume("accessModes: [ReadWriteMany], "), want: true},
+		"Once":          {reason: "the spec decides", spec: masquerade + disk + volume("accessModes: [ReadWriteOnce], "), shared: true},
+		"Claim": {
+			reason: "its modes are not known",
+			spec:   masquerade + disk + "additionalVolumes: [{name: d, volumeSource: {persistentVolumeClaim: {claimName: c}}}]\n",
+		},
+		"Instancetype": {reason: "it may have devices", spec: masquerade + disk + "virtualMachineTemplate: {spec: {instancetype: {name: i}}}\n"},
+		"Preference":   {reason: "it may have a TPM", spec: masquerade + disk + "virtualMachineTemplate: {spec: {preference: {name: i}}}\n"},
+		"TPM":          {reason: "KubeVirt creates its volume", spec: masquerade + disk + template + "{domain: {devices: {tpm: {persistent: true}}}}}}}\n"},
+		"EFI":          {reason: "KubeVirt creates its volume", spec: masquerade + disk + template + "{domain: {firmware: {bootloader: {efi: {persistent: true}}}}}}}}\n"},
+		"Devices":      {reason: "claims may be devices", spec: masquerade + disk + template + "{resourceClaims: [{name: c, resourceClaimName: c}]}}}}\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			raw, err := yaml.YAMLToJSON([]byte(tc.spec))
+			require.NoError(t, err)
+
+			spec := &v1alpha1.ProviderSpec{}
+			require.NoError(t, json.Unmarshal(raw, spec))
+			require.Equal(t, tc.want, validation.IsMigratable(spec, func(*cdiv1beta1.StorageSpec) bool { return tc.shared }), tc.reason)
+		})
+	}
 }
 
 // TestValidateEvictionStrategy_Evacuation verifies that External is allowed if the driver acts on it.

@@ -111,12 +111,18 @@ func migrationWarnings(spec *v1alpha1.ProviderSpec) []Warning {
 		return nil
 	}
 
-	blockers := migrationBlockers(spec)
-	for i := range blockers {
-		blockers[i].Detail = "prevents live migration, since it " + blockers[i].Detail + "; draining the provider node stops the machine"
+	var warnings []Warning
+
+	for _, b := range MigrationBlockers(spec) {
+		detail := "prevents live migration, since it " + b.Detail + "; draining the provider node stops the machine"
+		if b.Remedy != "" {
+			detail += "; " + b.Remedy
+		}
+
+		warnings = append(warnings, Warning{Field: b.Field, Detail: detail})
 	}
 
-	return blockers
+	return warnings
 }
 
 // mutableImageWarnings returns warnings about golden images whose URL may refer to another image

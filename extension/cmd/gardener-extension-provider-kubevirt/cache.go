@@ -45,24 +45,27 @@ func withSmallCache(options manager.Options) manager.Options {
 // withoutForeignContent drops the managed fields of an object, and the content of an object of another
 // provider. The library's predicates see it, so that its name, type and last operation remain.
 func withoutForeignContent(object any) (any, error) {
+	strip := cache.TransformStripManagedFields()
+
+	if o, ok := object.(extensionsv1alpha1.Object); ok && o.GetExtensionSpec().GetExtensionType() == kubevirt.Type {
+		return strip(object)
+	}
+
 	switch o := object.(type) {
 	case *extensionsv1alpha1.Cluster:
 		dropForeignShoot(o)
 	case *extensionsv1alpha1.Infrastructure:
-		if o.Spec.Type != kubevirt.Type {
-			o.Spec = extensionsv1alpha1.InfrastructureSpec{DefaultSpec: reducedSpec(o.Spec.DefaultSpec)}
-			o.Status = extensionsv1alpha1.InfrastructureStatus{DefaultStatus: reducedStatus(o.Status.DefaultStatus)}
-		}
+		o.Spec = extensionsv1alpha1.InfrastructureSpec{DefaultSpec: reducedSpec(o.Spec.DefaultSpec)}
+		o.Status = extensionsv1alpha1.InfrastructureStatus{DefaultStatus: reducedStatus(o.Status.DefaultStatus)}
 	case *extensionsv1alpha1.ControlPlane:
-		if o.Spec.Type != kubevirt.Type {
-			o.Spec = extensionsv1alpha1.ControlPlaneSpec{DefaultSpec: reducedSpec(o.Spec.DefaultSpec)}
-			o.Status = extensionsv1alpha1.ControlPlaneStatus{DefaultStatus: reducedStatus(o.Status.DefaultStatus)}
-		}
+		o.Spec = extensionsv1alpha1.ControlPlaneSpec{DefaultSpec: reducedSpec(o.Spec.DefaultSpec)}
+		o.Status = extensionsv1alpha1.ControlPlaneStatus{DefaultStatus: reducedStatus(o.Status.DefaultStatus)}
 	case *extensionsv1alpha1.Worker:
-		if o.Spec.Type != kubevirt.Type {
-			o.Spec = extensionsv1alpha1.WorkerSpec{DefaultSpec: reducedSpec(o.Spec.DefaultSpec)}
-			o.Status = extensionsv1alpha1.WorkerStatus{DefaultStatus: reducedStatus(o.Status.DefaultStatus)}
-		}
+		o.Spec = extensionsv1alpha1.WorkerSpec{DefaultSpec: reducedSpec(o.Spec.DefaultSpec)}
+		o.Status = extensionsv1alpha1.WorkerStatus{DefaultStatus: reducedStatus(o.Status.DefaultStatus)}
+	case *extensionsv1alpha1.Bastion:
+		o.Spec = extensionsv1alpha1.BastionSpec{DefaultSpec: reducedSpec(o.Spec.DefaultSpec)}
+		o.Status = extensionsv1alpha1.BastionStatus{DefaultStatus: reducedStatus(o.Status.DefaultStatus)}
 	case *machinev1alpha1.MachineClass:
 		if o.Provider != kubevirt.Type {
 			o.ProviderSpec = runtime.RawExtension{}
@@ -71,7 +74,7 @@ func withoutForeignContent(object any) (any, error) {
 		dropForeignMachine(o)
 	}
 
-	return cache.TransformStripManagedFields()(object)
+	return strip(object)
 }
 
 func reducedSpec(spec extensionsv1alpha1.DefaultSpec) extensionsv1alpha1.DefaultSpec {

@@ -234,6 +234,11 @@ func TestWithoutForeignContent(t *testing.T) {
 				Spec:       extensionsv1alpha1.WorkerSpec{DefaultSpec: spec, Pools: make([]extensionsv1alpha1.WorkerPool, 1)},
 				Status:     extensionsv1alpha1.WorkerStatus{DefaultStatus: status, MachineDeployments: make([]extensionsv1alpha1.MachineDeployment, 1)},
 			},
+			&extensionsv1alpha1.Bastion{
+				ObjectMeta: object,
+				Spec:       extensionsv1alpha1.BastionSpec{DefaultSpec: spec, UserData: []byte("a")},
+				Status:     extensionsv1alpha1.BastionStatus{DefaultStatus: status},
+			},
 			&machinev1alpha1.MachineClass{ObjectMeta: object, Provider: kind, ProviderSpec: *raw},
 		} {
 			complete, ok := object.DeepCopyObject().(client.Object)

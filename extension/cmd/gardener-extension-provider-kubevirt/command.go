@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
+	extensionsbastion "github.com/gardener/gardener/extensions/pkg/controller/bastion"
 	controllercmd "github.com/gardener/gardener/extensions/pkg/controller/cmd"
 	extensionscontrolplane "github.com/gardener/gardener/extensions/pkg/controller/controlplane"
 	"github.com/gardener/gardener/extensions/pkg/controller/controlplane/genericactuator"
@@ -40,6 +41,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/controller/bastion"
 	controlplanecontroller "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/controller/controlplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/controller/healthcheck"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/controller/infrastructure"
@@ -61,6 +63,7 @@ type options struct {
 	infrastructure *controllercmd.ControllerOptions
 	controlPlane   *controllercmd.ControllerOptions
 	worker         *controllercmd.ControllerOptions
+	bastion        *controllercmd.ControllerOptions
 	healthCheck    *controllercmd.ControllerOptions
 	heartbeat      *heartbeatcmd.Options
 	webhookServer  *webhookcmd.ServerOptions
@@ -107,6 +110,7 @@ func newOptions() *options {
 		infrastructure: &controllercmd.ControllerOptions{MaxConcurrentReconciles: reconciles},
 		controlPlane:   &controllercmd.ControllerOptions{MaxConcurrentReconciles: reconciles},
 		worker:         &controllercmd.ControllerOptions{MaxConcurrentReconciles: reconciles},
+		bastion:        &controllercmd.ControllerOptions{MaxConcurrentReconciles: reconciles},
 		webhookServer:  &webhookcmd.ServerOptions{Namespace: os.Getenv("WEBHOOK_CONFIG_NAMESPACE")},
 		healthCheck:    &controllercmd.ControllerOptions{MaxConcurrentReconciles: healthChecks},
 		servers:        &kubevirt.ServerOptions{},
@@ -127,10 +131,18 @@ func newOptions() *options {
 			webhookcmd.Switch(extensionsshootwebhook.WebhookName, shoot.AddToManager),
 		),
 	)
+	o.addControllers()
+
+	return o
+}
+
+// addControllers sets the options about the controllers, and all options.
+func (o *options) addControllers() {
 	o.controllers = controllercmd.NewSwitchOptions(
 		controllercmd.Switch(extensionsinfrastructure.ControllerName, o.addInfrastructure),
 		controllercmd.Switch(extensionscontrolplane.ControllerName, o.addControlPlane),
 		controllercmd.Switch(extensionsworker.ControllerName, o.addWorker),
+		controllercmd.Switch(extensionsbastion.ControllerName, o.addBastion),
 		controllercmd.Switch(extensionshealthcheck.ControllerName, o.addHealthChecks),
 		controllercmd.Switch(heartbeat.ControllerName, o.addHeartbeat),
 	)
@@ -139,12 +151,11 @@ func newOptions() *options {
 		controllercmd.PrefixOption("infrastructure-", o.infrastructure),
 		controllercmd.PrefixOption("controlplane-", o.controlPlane),
 		controllercmd.PrefixOption("worker-", o.worker),
+		controllercmd.PrefixOption("bastion-", o.bastion),
 		controllercmd.PrefixOption("healthcheck-", o.healthCheck),
 		controllercmd.PrefixOption("heartbeat-", o.heartbeat),
 		o.controllers, o.webhooks, o.servers, o.identities,
 	)
-
-	return o
 }
 
 func newCommand() *cobra.Command {
@@ -313,6 +324,15 @@ func (o *options) addWorker(ctx context.Context, mgr manager.Manager) error {
 		SelfHostedShootCluster:    o.general.Completed().SelfHostedShootCluster,
 		GardenCluster:             o.garden,
 		NewProviderCluster:        o.providerClusters(o.worker).New,
+	})
+}
+
+func (o *options) addBastion(_ context.Context, mgr manager.Manager) error {
+	return bastion.AddToManagerWithOptions(mgr, bastion.AddOptions{
+		Controller:                o.bastion.Completed().Options(),
+		IgnoreOperationAnnotation: o.reconciler.Completed().IgnoreOperationAnnotation,
+		ExtensionClasses:          o.general.Completed().ExtensionClasses,
+		NewProviderCluster:        o.providerClusters(o.bastion).New,
 	})
 }
 

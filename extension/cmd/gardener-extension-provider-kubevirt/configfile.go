@@ -42,6 +42,7 @@ type controllerConfiguration struct {
 		Infrastructure            concurrency `json:"infrastructure"`
 		ControlPlane              concurrency `json:"controlplane"`
 		Worker                    concurrency `json:"worker"`
+		Bastion                   concurrency `json:"bastion"`
 		HealthCheck               concurrency `json:"healthcheck"`
 		IgnoreOperationAnnotation *bool       `json:"ignoreOperationAnnotation,omitempty"`
 	} `json:"controllers"`
@@ -121,6 +122,7 @@ func (c *controllerConfiguration) apply(flags *pflag.FlagSet) error {
 		{"infrastructure-" + controllercmd.MaxConcurrentReconcilesFlag, text(c.Controllers.Infrastructure.ConcurrentSyncs, strconv.Itoa)},
 		{"controlplane-" + controllercmd.MaxConcurrentReconcilesFlag, text(c.Controllers.ControlPlane.ConcurrentSyncs, strconv.Itoa)},
 		{"worker-" + controllercmd.MaxConcurrentReconcilesFlag, text(c.Controllers.Worker.ConcurrentSyncs, strconv.Itoa)},
+		{"bastion-" + controllercmd.MaxConcurrentReconcilesFlag, text(c.Controllers.Bastion.ConcurrentSyncs, strconv.Itoa)},
 		{"healthcheck-" + controllercmd.MaxConcurrentReconcilesFlag, text(c.Controllers.HealthCheck.ConcurrentSyncs, strconv.Itoa)},
 		{controllercmd.IgnoreOperationAnnotationFlag, text(c.Controllers.IgnoreOperationAnnotation, strconv.FormatBool)},
 		{kubevirt.FlagAllowInternalServers, text(c.AllowInternalProviderServers, strconv.FormatBool)},

@@ -20,6 +20,7 @@ controllers:
   controlplane: {concurrentSyncs: 2}
   worker: {concurrentSyncs: 3}
   healthcheck: {concurrentSyncs: 4}
+  bastion: {concurrentSyncs: 5}
   ignoreOperationAnnotation: true
 allowInternalProviderServers: true
 workloadIdentity: {allowedServers: ["https://a.example.com", "https://b.example.com:6443"]}
@@ -53,6 +54,7 @@ func TestConfigure(t *testing.T) {
 	require.Equal(t, 2, o.controlPlane.MaxConcurrentReconciles)
 	require.Equal(t, 9, o.worker.MaxConcurrentReconciles, "the flag takes precedence")
 	require.Equal(t, 4, o.healthCheck.MaxConcurrentReconciles)
+	require.Equal(t, 5, o.bastion.MaxConcurrentReconciles)
 	require.True(t, o.reconciler.IgnoreOperationAnnotation)
 	require.True(t, o.servers.AllowInternal)
 	require.Equal(t, []string{"https://a.example.com", "https://b.example.com:6443"}, o.identities.AllowedServers)

@@ -16,6 +16,9 @@ const (
 	// deletes only objects with this label.
 	LabelShoot = "kubevirt.provider.extensions.gardener.cloud/cluster"
 
+	// LabelBastion is the label of the objects of a bastion, with their name, in addition to LabelShoot.
+	LabelBastion = "kubevirt.provider.extensions.gardener.cloud/bastion"
+
 	// AnnotationNamespace is the annotation of a Node with the namespace of its VirtualMachine.
 	// KubeVirt's CSI driver does not start on a Node without it (pkg/service/node.go).
 	AnnotationNamespace = "cluster.x-k8s.io/cluster-namespace"

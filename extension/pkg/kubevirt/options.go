@@ -23,6 +23,9 @@ type ServerOptions struct {
 // FlagAllowInternalServers is the flag of AllowInternal. The driver has it, too.
 const FlagAllowInternalServers = "allow-internal-provider-servers"
 
+// FlagEvacuation is the flag of the driver with which it evacuates machines.
+const FlagEvacuation = "evacuation"
+
 // AddFlags implements cmd.Flagger of Gardener's library.
 func (o *ServerOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.AllowInternal, FlagAllowInternalServers, o.AllowInternal,

@@ -68,6 +68,9 @@ func (o Owner) Check(description string, object client.Object) error {
 		return nil
 	case object.GetLabels()[kubevirt.LabelShoot] == o.TechnicalID:
 		return o.Foreign(description, object)
+	case object.GetLabels()[kubevirt.LabelShoot] != "":
+		return fmt.Errorf("%s belongs to another shoot: its label is not %s=%s; use separate namespaces of the provider cluster for both shoots",
+			description, kubevirt.LabelShoot, o.TechnicalID)
 	default:
 		return fmt.Errorf("%s exists, but does not belong to the shoot: it is not labelled %s=%s; delete it",
 			description, kubevirt.LabelShoot, o.TechnicalID)

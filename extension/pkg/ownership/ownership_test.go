@@ -4,6 +4,7 @@
 package ownership_test
 
 import (
+	"strings"
 	"testing"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -30,7 +31,7 @@ func TestOwner(t *testing.T) {
 		"own":                 {uid: "1", labels: map[string]string{kubevirt.LabelShoot: "a", providerspec.TagShootUID: "1"}, owned: true},
 		"from before":         {uid: "1", labels: map[string]string{kubevirt.LabelShoot: "a"}, owned: true, adopted: true},
 		"other landscape":     {uid: "1", labels: map[string]string{kubevirt.LabelShoot: "a", providerspec.TagShootUID: "2"}, complaint: "belongs to another Shoot"},
-		"other shoot":         {uid: "1", labels: map[string]string{kubevirt.LabelShoot: "b", providerspec.TagShootUID: "1"}, complaint: "does not belong to the shoot"},
+		"other shoot":         {uid: "1", labels: map[string]string{kubevirt.LabelShoot: "b", providerspec.TagShootUID: "1"}, complaint: "belongs to another shoot: its label"},
 		"no labels":           {uid: "1", complaint: "does not belong to the shoot"},
 		"Shoot without a UID": {labels: map[string]string{kubevirt.LabelShoot: "a", providerspec.TagShootUID: "2"}, owned: true},
 	} {
@@ -40,7 +41,9 @@ func TestOwner(t *testing.T) {
 		require.Equal(t, tc.owned, owner.Owns(object), name)
 
 		if !tc.owned {
-			require.ErrorContains(t, owner.Check("Secret a", object), tc.complaint, name)
+			err := owner.Check("Secret a", object)
+			require.ErrorContains(t, err, tc.complaint, name)
+			require.Equal(t, len(tc.labels) == 0, strings.HasSuffix(err.Error(), "; delete it"), "%s: only objects of no shoot may be deleted", name)
 
 			continue
 		}

@@ -33,8 +33,13 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 )
 
-// NetworkAttachmentDefinition is the kind of Multus' networks.
-var NetworkAttachmentDefinition = schema.GroupVersionKind{Group: "k8s.cni.cncf.io", Version: "v1", Kind: "NetworkAttachmentDefinition"}
+// The kinds of networks: of Multus, OVN-Kubernetes, and Kube-OVN.
+var (
+	NetworkAttachmentDefinition = schema.GroupVersionKind{Group: "k8s.cni.cncf.io", Version: "v1", Kind: "NetworkAttachmentDefinition"}
+	UserDefinedNetwork          = schema.GroupVersionKind{Group: "k8s.ovn.org", Version: "v1", Kind: "UserDefinedNetwork"}
+	VPC                         = schema.GroupVersionKind{Group: "kubeovn.io", Version: "v1", Kind: "Vpc"}
+	Subnet                      = schema.GroupVersionKind{Group: "kubeovn.io", Version: "v1", Kind: "Subnet"}
+)
 
 // ErrCredentials is the error of credentials that cannot be used. The text begins with the driver's
 // token (api/reasons).
@@ -131,7 +136,7 @@ func (c *Clients) connect(config *rest.Config, namespace string, token workloadT
 var scheme = NewScheme()
 
 // NewScheme returns a scheme with the kinds that the extension reads and writes in provider clusters,
-// except for NetworkAttachmentDefinition, which is unstructured. controller-runtime's fake client adds
+// except for those of networks, which are unstructured. controller-runtime's fake client adds
 // unstructured kinds to its scheme, so that each fake client needs its own.
 func NewScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
@@ -150,6 +155,7 @@ func mapper() meta.RESTMapper {
 	for _, kind := range []schema.GroupVersionKind{
 		networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
 		corev1.SchemeGroupVersion.WithKind("ResourceQuota"),
+		corev1.SchemeGroupVersion.WithKind("Secret"),
 		corev1.SchemeGroupVersion.WithKind("Service"),
 		corev1.SchemeGroupVersion.WithKind("Endpoints"),
 		corev1.SchemeGroupVersion.WithKind("Pod"),
@@ -161,6 +167,7 @@ func mapper() meta.RESTMapper {
 		kubevirtv1.SchemeGroupVersion.WithKind("VirtualMachineInstance"),
 		kubevirtv1.SchemeGroupVersion.WithKind("KubeVirt"),
 		cdiv1beta1.SchemeGroupVersion.WithKind("DataVolume"),
+		UserDefinedNetwork,
 	} {
 		m.Add(kind, meta.RESTScopeNamespace)
 	}
@@ -173,6 +180,8 @@ func mapper() meta.RESTMapper {
 		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"),
 		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview"),
 		cdiv1beta1.SchemeGroupVersion.WithKind("CDI"),
+		VPC,
+		Subnet,
 	} {
 		m.Add(kind, meta.RESTScopeRoot)
 	}

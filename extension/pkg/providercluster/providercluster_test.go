@@ -26,9 +26,13 @@ func TestMapper(t *testing.T) {
 	t.Parallel()
 
 	for kind, resource := range map[schema.GroupVersionKind]string{
-		NetworkAttachmentDefinition:                                                     "network-attachment-definitions",
+		NetworkAttachmentDefinition: "network-attachment-definitions",
+		UserDefinedNetwork:          "userdefinednetworks",
+		VPC:                         "vpcs",
+		Subnet:                      "subnets",
 		{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}:              "networkpolicies",
 		{Version: "v1", Kind: "ResourceQuota"}:                                          "resourcequotas",
+		{Version: "v1", Kind: "Secret"}:                                                 "secrets",
 		{Version: "v1", Kind: "Namespace"}:                                              "namespaces",
 		{Version: "v1", Kind: "Node"}:                                                   "nodes",
 		{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}:                  "storageclasses",

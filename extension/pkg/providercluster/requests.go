@@ -146,6 +146,11 @@ func (r *requests) Delete(ctx context.Context, object client.Object, options ...
 	})
 }
 
+// DeleteAllOf implements client.Writer.
+func (r *requests) DeleteAllOf(ctx context.Context, object client.Object, options ...client.DeleteAllOfOption) error {
+	return r.send(ctx, func(ctx context.Context) error { return r.Client.DeleteAllOf(ctx, object, options...) })
+}
+
 // SubResource implements client.SubResourceClientConstructor.
 func (r *requests) SubResource(name string) client.SubResourceClient {
 	return &subResource{SubResourceClient: r.Client.SubResource(name), requests: r}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 )
@@ -42,6 +43,7 @@ func TestRequests_TimeLimit(t *testing.T) {
 	err := r.send(ctx, func(context.Context) error { panic("no request is sent") })
 	require.ErrorContains(t, err, "provider cluster: it responds too slowly")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, r.DeleteAllOf(ctx, &corev1.Secret{}), errTotalTimeout)
 }
 
 // TestSend_TotalTimeout sends requests that take twenty seconds each until the reconciliation has no time left.

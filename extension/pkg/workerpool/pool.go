@@ -33,6 +33,12 @@ type Settings struct {
 	Region string
 	// SSHPublicKey is the key for SSH access to the machines; empty if SSH access is disabled.
 	SSHPublicKey []byte
+	// PodNetwork is the connection of the machines to the pod network; nil for a bridge.
+	PodNetwork *api.PodNetwork
+	// EvacuationDenied is set if the driver cannot evacuate new machines, although it runs with --evacuation.
+	EvacuationDenied bool
+	// Evacuation is set if the driver runs with --evacuation.
+	Evacuation bool
 	// Networks are the networks of the machines.
 	Networks []api.NetworkStatus
 	// Profile and ProfileConfig are the CloudProfile, and its decoded providerConfig.

@@ -22,8 +22,13 @@ import (
 // role is the tag of machines. The images of a shoot do not have it.
 const role = "node"
 
-// driverRules are the rules of the sidecar that the control plane webhook adds.
-var driverRules = validation.Options{Template: validation.TemplateSafe}
+// driverRules are the rules of the sidecar that the control plane webhook adds. Users cannot make machines wait for the driver,
+// which may not be able to act.
+func (p *Pool) driverRules(template *providerspec.VirtualMachineTemplate) validation.Options {
+	own := strategyOf(p.Config.VirtualMachineTemplate)
+
+	return validation.Options{Template: validation.TemplateSafe, Evacuation: own == "" && strategyOf(template) == kubevirtv1.EvictionStrategyExternal}
+}
 
 // ProviderSpec returns the ProviderSpec of the pool's machines in the zone with an index, parsed and in
 // JSON. It validates the ProviderSpec as the driver does. Errors name the fields of the Shoot.
@@ -38,9 +43,9 @@ func (p *Pool) ProviderSpec(zone int) (*providerspec.ProviderSpec, []byte, field
 		return nil, nil, field.ErrorList{field.InternalError(p.path, fmt.Errorf("write ProviderSpec: %w", err))}
 	}
 
-	spec, errs := validation.Decode(raw, driverRules)
+	spec, errs := validation.Decode(raw, p.driverRules(template))
 	if len(errs) > 0 {
-		return nil, nil, p.inShoot(errs, zone)
+		return nil, nil, p.inShoot(p.explainStrategy(errs, spec, zone), zone)
 	}
 
 	return spec, raw, nil
@@ -60,7 +65,7 @@ func (p *Pool) providerSpec(zone int, template *providerspec.VirtualMachineTempl
 		AdditionalVolumes:              p.additionalVolumes(),
 		DisablePreAllocatedDataVolumes: p.Config.DisablePreAllocatedDataVolumes,
 		Devices:                        p.Config.Devices,
-		Networks:                       networksOf(p.settings.Networks),
+		Networks:                       p.settings.networks(),
 		DNSPolicy:                      p.Config.DNSPolicy,
 		DNSConfig:                      p.Config.DNSConfig,
 		CloudInit:                      p.Image.Source.CloudInit,
@@ -190,13 +195,36 @@ func dataVolume(v Volume) providerspec.DataVolume {
 	}}}
 }
 
-func networksOf(statuses []api.NetworkStatus) []providerspec.Network {
+// networks returns the networks of the machines. The pod network is the last one: secondary interfaces are named by
+// their index.
+func (s *Settings) networks() []providerspec.Network {
 	var networks []providerspec.Network
-	for _, n := range statuses {
+
+	for _, n := range s.Networks {
 		networks = append(networks, providerspec.Network{Name: n.Name, Default: n.Default, Binding: n.Binding, MAC: n.MAC})
 	}
 
+	if s.PodNetwork != nil {
+		networks = append(networks, podNetwork(s.PodNetwork))
+	}
+
 	return networks
+}
+
+func podNetwork(pod *api.PodNetwork) providerspec.Network {
+	network := providerspec.Network{Pod: &providerspec.PodNetwork{AllowBridgeLiveMigration: pod.AllowBridgeLiveMigration}}
+
+	switch pod.Binding {
+	case "", api.BindingBridge:
+	case api.BindingMasquerade:
+		network.Masquerade = &kubevirtv1.InterfaceMasquerade{}
+	case api.BindingPasst:
+		network.PasstBinding = &kubevirtv1.InterfacePasstBinding{}
+	default:
+		network.Binding = &kubevirtv1.PluginBinding{Name: pod.Binding}
+	}
+
+	return network
 }
 
 // sshKeys returns the shoot's public key. There is none if SSH access is disabled.
@@ -219,12 +247,16 @@ func (p *Pool) template() (*providerspec.VirtualMachineTemplate, field.ErrorList
 		return nil, errs
 	}
 
-	hardware := hardwareOf(&p.TypeConfig)
-	if len(hardware) == 0 {
+	settings := hardwareOf(&p.TypeConfig)
+	if strategy := p.settings.evictionStrategy(); strategy != "" && strategyOf(own) == "" {
+		settings = withStrategy(settings, strategy)
+	}
+
+	if len(settings) == 0 {
 		return p.Config.VirtualMachineTemplate, nil
 	}
 
-	merged, err := merge(own, hardware)
+	merged, err := merge(own, settings)
 	if err != nil {
 		return nil, field.ErrorList{field.InternalError(path, err)}
 	}

@@ -100,7 +100,12 @@ func networkOrigins(settings *Settings) []origin {
 		origins = append(origins, origin{field.NewPath("networks").Index(i).String(), inShoot.String()})
 	}
 
-	return origins
+	pod := field.NewPath("networks").Index(len(settings.Networks))
+
+	return append(origins,
+		origin{pod.Child("pod").String(), networks.Child("pod").String()},
+		origin{pod.String(), networks.Child("pod").String()},
+		origin{"networks", networks.String()})
 }
 
 // urlField returns the field of an image that has its HTTP address.

@@ -26,7 +26,7 @@ func cloudProfileMistakes() []mistake {
 	const images, types, classes = "spec.providerConfig.machineImages", "spec.providerConfig.machineTypes", "spec.providerConfig.volumeClasses"
 
 	return []mistake{
-		{"unknown field", "    volumeClasses:", "    storageClasses:", "spec.providerConfig.storageClasses", "the fields are apiVersion, kind, loadBalancer, machineImages, machineTypes, sharedNetworks, volumeClasses"},
+		{"unknown field", "    volumeClasses:", "    storageClasses:", "spec.providerConfig.storageClasses", "look up its name in the API reference"},
 		{
 			"shared network without a name", "    volumeClasses:", "    sharedNetworks: [{}]\n    volumeClasses:",
 			"spec.providerConfig.sharedNetworks[0]", "set the namespace, the name, or both",
@@ -90,7 +90,7 @@ func shootMistakes() []mistake {
 	const infrastructure, worker = "spec.provider.infrastructureConfig", "spec.provider.workers[0]"
 
 	return []mistake{
-		{"unknown field of networks", "sharedNetworks:", "networks:", infrastructure + ".networks.networks", "the fields are sharedNetworks, tenantNetworks"},
+		{"unknown field of networks", "sharedNetworks:", "networks:", infrastructure + ".networks.networks", "the fields are pod, sharedNetworks, tenantNetworks"},
 		{"CNI configuration", `"cniVersion": "0.4.0",`, `cniVersion: "0.4.0"`, infrastructure + ".networks.tenantNetworks[0].config", "must be a CNI configuration in JSON"},
 		{
 			"subnet of the nodes", "nodes: 10.100.0.0/16", "nodes: 10.200.0.0/16", "spec.networking.nodes",
@@ -128,6 +128,11 @@ func shootMistakes() []mistake {
 		{
 			"binding of a shared network", "            namespace: default\n", "            namespace: default\n            binding: {}\n",
 			infrastructure + ".networks.sharedNetworks[0].binding.name", "name a network binding plugin",
+		},
+		{"pod network beside a default network", "      networks:\n", "      networks:\n        pod: {binding: passt}\n", infrastructure + ".networks.pod", "remove pod, or default"},
+		{
+			"range of a network", "          - name: network-1\n", "          - name: a\n            ovn: {cidr: 10.100.0.0/24}\n          - name: network-1\n",
+			infrastructure + ".networks.tenantNetworks[0].ovn.cidr", "must not overlap with",
 		},
 		{"no zones", "        zones:\n          - europe-west1-c\n", "", worker + ".zones", "set at least one zone"},
 	}

@@ -33,17 +33,34 @@ func EvaluateMonitoring(t *testing.T, overlay string) []Selector {
 	objects, err := exec.CommandContext(t.Context(), lab.Binaries.Kubectl, "kustomize", filepath.Join(folder, overlay)).Output()
 	require.NoError(t, err)
 
+	var selectors []Selector
+
+	evaluate(t, objects, &selectors)
+
+	return selectors
+}
+
+// FiringAlerts evaluates the cases of a file with alerts of PrometheusRules. For each case, it returns the descriptions of the
+// firing alerts.
+func FiringAlerts(t *testing.T, objects []byte, file string) [][]string {
+	t.Helper()
+
+	var descriptions [][]string
+
+	evaluate(t, objects, &descriptions, file)
+
+	return descriptions
+}
+
+func evaluate(t *testing.T, objects []byte, result any, args ...string) {
+	t.Helper()
+
 	var complaint bytes.Buffer
 
-	command := exec.CommandContext(t.Context(), lab.Binaries.PromQL)
+	command := exec.CommandContext(t.Context(), lab.Binaries.PromQL, args...)
 	command.Stdin = bytes.NewReader(objects)
 	command.Stderr = &complaint
 	out, err := command.Output()
-	require.NoError(t, err, "%s: %s", overlay, complaint.String())
-
-	var selectors []Selector
-
-	require.NoError(t, json.Unmarshal(out, &selectors))
-
-	return selectors
+	require.NoError(t, err, "%s", complaint.String())
+	require.NoError(t, json.Unmarshal(out, result))
 }

@@ -97,6 +97,8 @@ var (
 	since17 = harness.PerKubeVirt[string]{"1.6": unknown, "1.7": "", "1.8": "", "1.9": ""}
 	// since18 is the refusal of fields that KubeVirt knows since 1.8.
 	since18 = harness.PerKubeVirt[string]{"1.6": unknown, "1.7": unknown, "1.8": "", "1.9": ""}
+	// passtRefusal is the refusal of passtBinding, whose gate is Beta; since 1.9, Beta gates are on.
+	passtRefusal = harness.PerKubeVirt[string]{"1.6": unknown, "1.7": unknown, "1.8": "PasstBinding feature gate is not enabled", "1.9": ""}
 	// sinceCDI165 and sinceCDI166 are the refusals of fields of a golden image that CDI knows since then.
 	sinceCDI165 = harness.PerCDI[string]{"1.64": unknown, "1.65": ""}
 	sinceCDI166 = harness.PerCDI[string]{"1.64": unknown, "1.65": unknown}
@@ -114,6 +116,10 @@ var newerFeatures = []newerFeature{
 		refusal: harness.PerKubeVirt[string]{
 			"1.6": unknown, "1.7": unknown, "1.8": "Reserved overhead memlock feature gate is not enabled", "1.9": "Reserved overhead memlock feature gate is not enabled",
 		},
+	},
+	{
+		feature: feature{name: "newer/passtBinding", yaml: `networks: [{pod: {}, passtBinding: {}}]`, without: []string{"primary", "secondary"}},
+		refusal: passtRefusal,
 	},
 	{
 		feature: feature{name: "newer/direct", yaml: instance(`domain: {features: {hyperv: {vpindex: {}, tlbflush: {direct: {}}}}}`), without: []string{"hyperv"}},

@@ -37,6 +37,7 @@ var deviceFeatures = []feature{
 var networkFeatures = []feature{
 	{name: "primary/pod", yaml: `networks: [{pod: {}, <bridge|masquerade>: {}, model: <virtio|e1000e|rtl8139>}]`},
 	{name: "primary/pod-bare", yaml: `networks: [{pod: {}}]`},
+	{name: "primary/pod-migration", yaml: `networks: [{pod: {allowBridgeLiveMigration: true}}]`},
 	{name: "primary/pod-cidr", yaml: `networks: [{pod: {vmNetworkCIDR: 10.1.2.0/24, vmIPv6NetworkCIDR: "fd10:1:2::/120"}, masquerade: {}}]`},
 	{name: "primary/multus", yaml: `networks: [{name: <primary|other/primary>, default: true}]`},
 	{name: "secondary-bridge", yaml: `networks: [{name: storage, mac: Stable, model: <virtio|igb>}]`},

@@ -4,10 +4,7 @@
 package manifests
 
 import (
-	"bytes"
-	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,7 +31,28 @@ type alertCase struct {
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 
-	const file = "testdata/alerts.yaml"
+	fire, silent := evaluate(t, "monitoring/rules/prometheusrule.yaml", "testdata/alerts.yaml")
+
+	for _, used := range harness.EvaluateMonitoring(t, filepath.Join("monitoring", "rules")) {
+		if name, ok := strings.CutPrefix(used.From, "alert "); ok {
+			require.True(t, fire[name] && silent[name], "%s: each alert has a case of both kinds", name)
+		}
+	}
+}
+
+// TestAlerts_ProviderCluster evaluates the alert about a drain that waits: the control plane of a shoot is gone,
+// hibernated, or has moved.
+func TestAlerts_ProviderCluster(t *testing.T) {
+	t.Parallel()
+
+	fire, silent := evaluate(t, "monitoring/provider-cluster/prometheusrule.yaml", "testdata/provideralerts.yaml")
+	require.Equal(t, map[string]bool{"KubeVirtDrainWaits": true}, fire)
+	require.Equal(t, fire, silent)
+}
+
+// evaluate evaluates the cases of a file with shipped alerts. It returns which alerts have cases of each kind.
+func evaluate(t *testing.T, rules, file string) (fire, silent map[string]bool) {
+	t.Helper()
 
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -43,13 +61,13 @@ func TestAlerts(t *testing.T) {
 
 	require.NoError(t, yaml.UnmarshalStrict(text, &cases))
 
-	shipped, err := manifests.Manifests.ReadFile("monitoring/rules/prometheusrule.yaml")
+	shipped, err := manifests.Manifests.ReadFile(rules)
 	require.NoError(t, err)
 
-	fire := map[string]bool{}
-	silent := map[string]bool{}
+	fire = map[string]bool{}
+	silent = map[string]bool{}
 
-	for i, descriptions := range firing(t, shipped, file) {
+	for i, descriptions := range harness.FiringAlerts(t, shipped, file) {
 		c := cases[i]
 		if c.Fires == "" {
 			silent[c.Alert] = true
@@ -65,28 +83,5 @@ func TestAlerts(t *testing.T) {
 		require.Contains(t, descriptions[0], c.Fires, "%s: %s", c.Alert, c.Reason)
 	}
 
-	for _, used := range harness.EvaluateMonitoring(t, filepath.Join("monitoring", "rules")) {
-		if name, ok := strings.CutPrefix(used.From, "alert "); ok {
-			require.True(t, fire[name] && silent[name], "%s: each alert has a case of both kinds", name)
-		}
-	}
-}
-
-// firing returns, for each case of a file, the descriptions of the firing alerts.
-func firing(t *testing.T, objects []byte, file string) [][]string {
-	t.Helper()
-
-	var complaint bytes.Buffer
-
-	command := exec.CommandContext(t.Context(), harness.Lab().Binaries.PromQL, file)
-	command.Stdin = bytes.NewReader(objects)
-	command.Stderr = &complaint
-	out, err := command.Output()
-	require.NoError(t, err, complaint.String())
-
-	var all [][]string
-
-	require.NoError(t, json.Unmarshal(out, &all))
-
-	return all
+	return fire, silent
 }

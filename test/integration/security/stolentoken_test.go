@@ -6,7 +6,6 @@ package security
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +21,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	kubevirtv1 "kubevirt.io/api/core/v1"
-	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 	"kubevirt.io/client-go/containerizeddataimporter"
 	"kubevirt.io/client-go/kubevirt"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
@@ -59,6 +57,7 @@ func TestStolenToken(t *testing.T) {
 
 	for _, theft := range []*thief{account, identity} {
 		t.Run(theft.name+"/Workers", func(t *testing.T) { t.Parallel(); theft.requireWorkersOnly(t, worker) })
+		t.Run(theft.name+"/Bastions", func(t *testing.T) { t.Parallel(); theft.requireConfinedBastions(t, worker) })
 		t.Run(theft.name+"/Instancetypes", func(t *testing.T) { t.Parallel(); theft.requireNoBorrowedDevices(t, worker) })
 		t.Run(theft.name+"/Secrets", func(t *testing.T) { t.Parallel(); theft.requireSecretsOfMachines(t) })
 		t.Run(theft.name+"/DataVolumes", func(t *testing.T) { t.Parallel(); theft.requireGoldenImages(t) })
@@ -197,47 +196,6 @@ func (h *thief) requireWorkersOnly(t *testing.T, worker *kubevirtv1.VirtualMachi
 	requireRefused(t, err, "may not create VirtualMachineInstances")
 }
 
-// requireNoBorrowedDevices uses an instancetype of the administrator with a GPU, which does not
-// appear in the VirtualMachine.
-func (h *thief) requireNoBorrowedDevices(t *testing.T, worker *kubevirtv1.VirtualMachine) {
-	t.Helper()
-
-	_, err := h.Shoot.KubeVirt.InstancetypeV1beta1().VirtualMachineInstancetypes(h.ProviderNamespace).Create(t.Context(),
-		&instancetypev1beta1.VirtualMachineInstancetype{
-			ObjectMeta: metav1.ObjectMeta{Name: h.name + "-gpu"},
-			Spec: instancetypev1beta1.VirtualMachineInstancetypeSpec{
-				CPU:    instancetypev1beta1.CPUInstancetype{Guest: 1},
-				Memory: instancetypev1beta1.MemoryInstancetype{Guest: resource.MustParse("1Gi")},
-				GPUs:   []kubevirtv1.GPU{{Name: "a", DeviceName: "vendor.com/gpu"}},
-			},
-		}, metav1.CreateOptions{})
-	require.NoError(t, err)
-
-	vm := &kubevirtv1.VirtualMachine{
-		ObjectMeta: metav1.ObjectMeta{Name: h.name + "-borrower", Labels: worker.DeepCopy().Labels}, Spec: *worker.Spec.DeepCopy(),
-	}
-	spec := &vm.Spec.Template.Spec
-	vm.Spec.Instancetype = &kubevirtv1.InstancetypeMatcher{Name: h.name + "-gpu", Kind: "VirtualMachineInstancetype"}
-	vm.Spec.DataVolumeTemplates, spec.Volumes, spec.Domain.Devices.Disks = nil, nil, nil
-	spec.Domain.CPU, spec.Domain.Memory, spec.Domain.Resources = nil, nil, kubevirtv1.ResourceRequirements{}
-
-	vms := h.kubevirt.KubevirtV1().VirtualMachines(h.ProviderNamespace)
-	_, err = vms.Create(t.Context(), vm, metav1.CreateOptions{})
-	require.NoError(t, err)
-	// The VirtualMachine's condition keeps the first failure, which may be a transient one.
-	harness.Eventually(t, "virt-controller is refused the instance", func(ctx context.Context) (bool, error) {
-		events, err := h.Shoot.Kube.CoreV1().Events(h.ProviderNamespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + vm.Name})
-		if err != nil {
-			return false, err
-		}
-
-		return slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
-			return strings.Contains(e.Message, "workers may have host devices and GPUs only if their namespace is labelled")
-		}), nil
-	})
-	require.NoError(t, vms.Delete(t.Context(), vm.Name, metav1.DeleteOptions{}))
-}
-
 // forbidHostDevices restores the namespace's shipped state: the lab's namespaces allow
 // workers with host devices.
 func (h *thief) forbidHostDevices(t *testing.T, worker *kubevirtv1.VirtualMachine) {
@@ -273,13 +231,20 @@ func (h *thief) requireSecretsOfMachines(t *testing.T) {
 	t.Helper()
 
 	ofMachine := h.tags(map[string]string{"kubevirt.machine.gardener.cloud/machine": "stolen"})
+	bastions := map[string]string{ofBastion()[0]: h.Namespace, ofBastion()[1]: "stolen"}
 
 	for name, tc := range map[string]struct {
 		secret corev1.Secret
 		says   string
 	}{
 		"a machine's": {secret: corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: ofMachine}}},
-		"unlabelled":  {secret: corev1.Secret{}, says: "mcm.gardener.cloud/cluster"},
+		"a bastion's": {secret: corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: bastions}}},
+		"a bastion's, with a service account's token": {
+			secret: corev1.Secret{Type: corev1.SecretTypeServiceAccountToken, ObjectMeta: metav1.ObjectMeta{
+				Labels: bastions, Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"},
+			}}, says: "Opaque",
+		},
+		"unlabelled": {secret: corev1.Secret{}, says: "mcm.gardener.cloud/cluster"},
 		"no machine's": {
 			secret: corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: h.tags(nil)}}, says: "kubevirt.machine.gardener.cloud/machine",
 		},
@@ -372,6 +337,7 @@ func (h *thief) requireForeignUntouched(t *testing.T, worker *kubevirtv1.Virtual
 	relabelled := harness.MarshalPatch(t, map[string]any{"metadata": map[string]any{
 		"labels": h.tags(map[string]string{"kubevirt.machine.gardener.cloud/machine": name}),
 	}})
+	asOfBastion := harness.MarshalPatch(t, map[string]any{"metadata": map[string]any{"labels": map[string]any{ofBastion()[0]: name, ofBastion()[1]: name}}})
 
 	for what, do := range map[string]func() error{
 		"delete the VirtualMachine":  func() error { return vms.Delete(ctx, name, metav1.DeleteOptions{}) },
@@ -381,10 +347,20 @@ func (h *thief) requireForeignUntouched(t *testing.T, worker *kubevirtv1.Virtual
 
 			return err
 		},
+		"claim the VirtualMachine as a bastion": func() error {
+			_, err := vms.Patch(ctx, name, types.MergePatchType, asOfBastion, metav1.PatchOptions{})
+
+			return err
+		},
 		"delete the Secret":  func() error { return secrets.Delete(ctx, name, metav1.DeleteOptions{}) },
 		"delete all Secrets": func() error { return secrets.DeleteCollection(ctx, metav1.DeleteOptions{}, one) },
 		"claim the Secret": func() error {
 			_, err := secrets.Patch(ctx, name, types.MergePatchType, relabelled, metav1.PatchOptions{})
+
+			return err
+		},
+		"claim the Secret as a bastion's": func() error {
+			_, err := secrets.Patch(ctx, name, types.MergePatchType, asOfBastion, metav1.PatchOptions{})
 
 			return err
 		},

@@ -28,6 +28,7 @@ var (
 	gateGPUsWithDRA            = gate{name: "GPUsWithDRA", knownSince: "1.6", onSince: "1.9"}
 	gateHostDevicesWithDRA     = gate{name: "HostDevicesWithDRA", knownSince: "1.6", onSince: "1.9"}
 	gateExternalNetResources   = gate{name: "ExternalNetResourceInjection", knownSince: "1.8", onSince: "1.9"}
+	gatePasstBinding           = gate{name: "PasstBinding", knownSince: "1.8", onSince: "1.9"}
 )
 
 // on reports whether a KubeVirt has the gate on. As in KubeVirt, a gate that is both enabled and

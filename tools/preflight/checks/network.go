@@ -10,10 +10,13 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
 const (
+	// discontinuedPlugin is the name of the plugin before passtBinding was a field of KubeVirt's API.
+	discontinuedPlugin = "passt"
 	// injector is part of the names of the webhook that requests the resources of a pod's networks
 	// (https://github.com/k8snetworkplumbingwg/network-resources-injector).
 	injector = "network-resources-injector"
@@ -48,8 +51,48 @@ func checkNetworks(ctx context.Context, r *reader, c *class) []Result {
 		requests = requests || hasSRIOV(c.instance(), network.Name) || definition != nil && definition.GetAnnotations()[resourceOfNetwork] != ""
 	}
 
-	if kubeVirt, err := r.kubeVirt(ctx); requests && err == nil && gateExternalNetResources.on(kubeVirt) {
+	kubeVirt, err := r.kubeVirt(ctx)
+	if err != nil {
+		return results
+	}
+
+	if requests && gateExternalNetResources.on(kubeVirt) {
 		results = append(results, checkInjector(ctx, r)...)
+	}
+
+	return append(results, checkBindings(r, c, kubeVirt)...)
+}
+
+// checkBindings checks that KubeVirt has the bindings of the machine's interfaces.
+func checkBindings(r *reader, c *class, kubeVirt *kubevirtv1.KubeVirt) []Result {
+	const remedy = "; or choose another binding in networks of the providerSpec"
+
+	var results []Result
+
+	plugins := ptr.Deref(kubeVirt.Spec.Configuration.NetworkConfiguration, kubevirtv1.NetworkConfiguration{}).Binding
+	s := r.about("network bindings")
+
+	for _, i := range c.instance().Domain.Devices.Interfaces {
+		if i.PasstBinding != nil && !gatePasstBinding.on(kubeVirt) {
+			results = append(results, s.fail("KubeVirt has passtBinding since 1.8, and its feature gate PasstBinding is off",
+				"enable the gate in spec.configuration.developerConfiguration.featureGates of the KubeVirt resource"+remedy)...)
+		}
+
+		if i.Binding == nil {
+			continue
+		}
+
+		_, registered := plugins[i.Binding.Name]
+
+		switch {
+		case registered:
+		case i.Binding.Name == discontinuedPlugin:
+			results = append(results, s.fail("the KubeVirt resource has no network binding plugin "+i.Binding.Name+", which KubeVirt 1.8 has replaced",
+				"set passtBinding: {} instead of binding in networks of the providerSpec, for KubeVirt 1.8 and later")...)
+		default:
+			results = append(results, s.fail("the KubeVirt resource has no network binding plugin "+i.Binding.Name,
+				"register it in spec.configuration.network.binding of the KubeVirt resource"+remedy)...)
+		}
 	}
 
 	return results

@@ -26,7 +26,12 @@ func TestCheckNetworks_Resources(t *testing.T) {
 		device   = `{"networks":[{"name":"net0","multus":{"networkName":"plain"}}],"domain":{"devices":{"interfaces":[{"name":"net0","sriov":{}}]}}}`
 		unknown  = `{"networks":[{"name":"net0","multus":{"networkName":"unknown"}}]}`
 		noMultus = `{"networks":[{"name":"default","pod":{}}]}`
+		passt    = `{"networks":[{"name":"default","pod":{}}],"domain":{"devices":{"interfaces":[{"name":"default","passtBinding":{}}]}}}`
 	)
+
+	plugin := func(name string) string {
+		return `{"networks":[{"name":"default","pod":{}}],"domain":{"devices":{"interfaces":[{"name":"default","binding":{"name":"` + name + `"}}]}}}`
+	}
 
 	tests := map[string]struct {
 		reason           string
@@ -43,6 +48,11 @@ func TestCheckNetworks_Resources(t *testing.T) {
 		"Plain":          {reason: "the resource's name is empty", spec: plain, version: "v1.9.0", want: []Level{OK}},
 		"Device":         {reason: "a device is a resource, whatever the definition names", spec: device, version: "v1.9.0", want: []Level{OK, Warning}},
 		"Unknown":        {reason: "the definition does not exist", spec: unknown, version: "v1.9.0", want: []Level{Error}},
+		"Passt19":        {reason: "the gate is on by default", spec: passt, version: "v1.9.0"},
+		"Passt18":        {reason: "the gate is off by default", spec: passt, version: "v1.8.4", want: []Level{Error}},
+		"Passt17":        {reason: "KubeVirt does not have it", spec: passt, version: "v1.7.0", want: []Level{Error}},
+		"Plugin":         {reason: "it is registered", spec: plugin("registered"), version: "v1.9.0"},
+		"UnknownPlugin":  {reason: "it is not registered", spec: plugin("another"), version: "v1.9.0", want: []Level{Error}},
 		"NoMultus":       {reason: "the pod network has no definition", spec: noMultus, version: "v1.9.0"},
 	}
 
@@ -56,6 +66,9 @@ func TestCheckNetworks_Resources(t *testing.T) {
 			}
 
 			kubeVirt := &kubevirtv1.KubeVirt{Status: kubevirtv1.KubeVirtStatus{ObservedKubeVirtVersion: tc.version}}
+			kubeVirt.Spec.Configuration.NetworkConfiguration = &kubevirtv1.NetworkConfiguration{
+				Binding: map[string]kubevirtv1.InterfaceBindingPlugin{"registered": {}},
+			}
 			r := readerOn(t, webhooks...)
 			r.clients.Metadata = networkDefinitions(t)
 			r.clients.KubeVirt = kubevirtfake.NewSimpleClientset(kubeVirt)
@@ -102,4 +115,16 @@ func networkDefinitions(t *testing.T) *metadatafake.FakeMetadataClient {
 	}
 
 	return client
+}
+
+// TestCheckBindings_DiscontinuedPlugin does not advise to register a plugin that KubeVirt does not have any more.
+func TestCheckBindings_DiscontinuedPlugin(t *testing.T) {
+	t.Parallel()
+
+	const spec = `{"spec":{"template":{"spec":{"domain":{"devices":{"interfaces":[{"name":"default","binding":{"name":"passt"}}]}}}}}}`
+
+	results := checkBindings(readerOn(t), classOf(t, spec), &kubevirtv1.KubeVirt{})
+	require.Len(t, results, 1)
+	require.Contains(t, results[0].Remedy, "passtBinding: {}")
+	require.NotContains(t, results[0].Remedy, "register")
 }

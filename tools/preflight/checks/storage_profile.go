@@ -13,7 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
-	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
 // checkStorageProfiles checks that CDI knows access modes for a machine's disks with which the machine can be
@@ -49,7 +50,7 @@ func checkStorageProfiles(ctx context.Context, r *reader, c *class) []Result {
 }
 
 func checkAccessModes(s subject, c *class, d *storage) []Result {
-	modes, volumeMode := effectiveModes(&d.requested, d.profile)
+	modes, volumeMode := v1alpha1.EffectiveModes(&d.requested, d.profile)
 	field := d.inField("accessModes")
 	ofVolumeMode := ""
 
@@ -71,29 +72,6 @@ func checkAccessModes(s subject, c *class, d *storage) []Result {
 		return s.warn("access modes "+joined(modes)+": machines cannot be live-migrated when a node is drained",
 			fmt.Sprintf("set %s to a class with ReadWriteMany, or %s to [%s] if that is intended", d.inField("storageClassName"), field, quoted(joined(modes))))
 	}
-}
-
-// effectiveModes returns the modes that CDI derives from the requested ones: it uses the first
-// matching set of the profile (pkg/controller/datavolume/pvc-utils.go).
-func effectiveModes(requested *cdiv1beta1.StorageSpec, profile *cdiv1beta1.StorageProfile) ([]corev1.PersistentVolumeAccessMode, *corev1.PersistentVolumeMode) {
-	given := requested.AccessModes
-	volumeMode := requested.VolumeMode
-
-	for _, set := range profile.Status.ClaimPropertySets {
-		if volumeMode != nil && ptr.Deref(set.VolumeMode, corev1.PersistentVolumeFilesystem) != *volumeMode {
-			continue
-		}
-
-		if len(given) == 0 {
-			return set.AccessModes, set.VolumeMode
-		}
-
-		if slices.ContainsFunc(set.AccessModes, func(m corev1.PersistentVolumeAccessMode) bool { return slices.Contains(given, m) }) {
-			return given, set.VolumeMode
-		}
-	}
-
-	return given, volumeMode
 }
 
 // isMigrated reports whether the machine is live-migrated when its node is drained.

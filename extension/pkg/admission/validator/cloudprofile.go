@@ -69,6 +69,9 @@ func validateCloudProfile(spec *gardencorev1beta1.CloudProfileSpec) field.ErrorL
 	errs = append(errs, validateVolumeTypes(spec.VolumeTypes)...)
 	errs = append(errs, validation.ValidateOfferedNetworks(config.SharedNetworks, configPath().Child("sharedNetworks"))...)
 	errs = append(errs, validation.ValidateOfferedLoadBalancer(config.LoadBalancer, configPath().Child("loadBalancer"))...)
+	errs = append(errs, validation.ValidateTenantNetworkTypes(config.TenantNetworks, configPath().Child("tenantNetworks"))...)
+	errs = append(errs, validation.ValidatePodNetwork(config.PodNetwork, configPath().Child("podNetwork"))...)
+	errs = append(errs, validation.ValidateOfferedBastion(config.Bastion, configPath().Child("bastion"))...)
 
 	return append(errs, validateVolumeClassZones(spec.Regions, config.VolumeClasses, volumeClasses)...)
 }

@@ -116,6 +116,18 @@ func validateOperators(config *api.CloudProfileConfig) field.ErrorList {
 		errs = append(errs, field.Forbidden(configPath().Child("loadBalancer"), operator))
 	}
 
+	if config.TenantNetworks != nil {
+		errs = append(errs, field.Forbidden(configPath().Child("tenantNetworks"), operator))
+	}
+
+	if config.PodNetwork != nil {
+		errs = append(errs, field.Forbidden(configPath().Child("podNetwork"), operator))
+	}
+
+	if config.Bastion != nil {
+		errs = append(errs, field.Forbidden(configPath().Child("bastion"), operator))
+	}
+
 	return errs
 }
 

@@ -34,6 +34,7 @@ func (c *validationContext) validatePools(ctx context.Context, networks []api.Ne
 	settings := &workerpool.Settings{
 		TechnicalID:   c.technicalID(),
 		Region:        c.Spec.Region,
+		PodNetwork:    c.podNetwork(),
 		Networks:      networks,
 		Profile:       c.profile,
 		ProfileConfig: &c.profileConfig,
@@ -61,6 +62,8 @@ func (c *validationContext) validatePools(ctx context.Context, networks []api.Ne
 // validatePool returns the errors of a pool, and the size of its MachineClasses.
 func validatePool(settings *workerpool.Settings, w *gardencorev1beta1.Worker, path *field.Path) (size int, _ field.ErrorList) {
 	pool, errs := settings.Pool(workerpool.FromWorker(w), path)
+	errs = append(errs, pool.ValidateAnnotations()...)
+
 	if pool.Type == nil || pool.Image == nil {
 		return 0, errs
 	}

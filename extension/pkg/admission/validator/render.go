@@ -50,6 +50,7 @@ func MachineClasses(ctx context.Context, garden client.Reader, shoot *gardencore
 	settings := &workerpool.Settings{
 		TechnicalID:   c.technicalID(),
 		Region:        c.Spec.Region,
+		PodNetwork:    c.podNetwork(),
 		Networks:      sharedNetworks(&c.infrastructureConfig),
 		Profile:       c.profile,
 		ProfileConfig: &c.profileConfig,

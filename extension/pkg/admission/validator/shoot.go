@@ -64,7 +64,7 @@ func (v *shootValidator) validateShoot(ctx context.Context, shoot, oldShoot *gar
 	}
 
 	if oldShoot == nil {
-		return c.validate(ctx), nil
+		return append(c.validate(ctx), c.validateTenantNetworks()...), nil
 	}
 
 	old, err := v.resolve(ctx, oldShoot)
@@ -76,7 +76,7 @@ func (v *shootValidator) validateShoot(ctx context.Context, shoot, oldShoot *gar
 	c.old = old
 	old.old = old
 
-	errs := append(introduced(c.validate(ctx), old.validate(ctx)), c.validateImmutable()...)
+	errs := slices.Concat(introduced(c.validate(ctx), old.validate(ctx)), c.validateImmutable(), c.validateTenantNetworks())
 
 	moved, err := v.validateCredentialsNamespace(ctx, c)
 	if err != nil {
@@ -122,6 +122,8 @@ func provider() *field.Path { return field.NewPath("spec", "provider") }
 
 func infrastructurePath() *field.Path { return provider().Child("infrastructureConfig") }
 
+func networksPath() *field.Path { return infrastructurePath().Child("networks") }
+
 // validate returns the errors of the whole Shoot. It ends early if the context ends.
 func (c *validationContext) validate(ctx context.Context) field.ErrorList {
 	errs, valid := c.validateInfrastructureConfig()
@@ -129,7 +131,7 @@ func (c *validationContext) validate(ctx context.Context) field.ErrorList {
 	var networks []api.NetworkStatus
 	if valid {
 		networks = c.networks()
-		errs = append(errs, c.validateSharedNetworks()...)
+		errs = append(errs, validation.ValidateSharedNetworks(c.infrastructureConfig.Networks.SharedNetworks, c.profileConfig.SharedNetworks, networksPath().Child("sharedNetworks"))...)
 	}
 
 	errs = append(errs, c.validateControlPlaneConfig()...)
@@ -159,7 +161,7 @@ func (c *validationContext) validateInfrastructureConfig() (errs field.ErrorList
 		return errs, false
 	}
 
-	return validation.ValidateNetworking(c.Spec.Networking, &c.infrastructureConfig), true
+	return validation.ValidateNetworking(c.Spec.Networking, &c.infrastructureConfig, c.podNetwork()), true
 }
 
 // validateNetworkCount returns an error if machines would have too many interfaces. Machines of the Shoot before the
@@ -174,12 +176,6 @@ func (c *validationContext) validateNetworkCount() field.ErrorList {
 
 func countOf(config *api.InfrastructureConfig) int {
 	return len(config.Networks.TenantNetworks) + len(config.Networks.SharedNetworks)
-}
-
-// validateSharedNetworks returns the errors of shared networks that the CloudProfile does not offer. The controller
-// checks those in the namespace of the machines, which admission does not know.
-func (c *validationContext) validateSharedNetworks() field.ErrorList {
-	return validation.ValidateSharedNetworks(c.infrastructureConfig.Networks.SharedNetworks, c.profileConfig.SharedNetworks, infrastructurePath().Child("networks", "sharedNetworks"))
 }
 
 // networks returns the networks of the machines as the Infrastructure will report them, except for the
@@ -202,6 +198,12 @@ func (c *validationContext) networks() []api.NetworkStatus {
 	}
 
 	return networks
+}
+
+// podNetwork returns the connection of the machines to the pod network as the Infrastructure will report it. For an existing
+// Shoot that does not set it, that is an assumption: it keeps the default of its creation.
+func (c *validationContext) podNetwork() *api.PodNetwork {
+	return validation.PodNetworkOf(&c.infrastructureConfig.Networks, c.profileConfig.PodNetwork)
 }
 
 // technicalID returns the technical ID of the Shoot, or any other for a new Shoot, which does not have one
@@ -232,6 +234,20 @@ func (c *validationContext) validateImmutable() field.ErrorList {
 	}
 
 	return errs
+}
+
+// validateTenantNetworks returns the errors of tenant networks that the CloudProfile does not allow, unless they existed with
+// the same content, and of other ranges of virtual networks: the network plugins of the provider cluster cannot change them.
+func (c *validationContext) validateTenantNetworks() field.ErrorList {
+	var old []api.TenantNetwork
+	if c.old != nil {
+		old = c.old.infrastructureConfig.Networks.TenantNetworks
+	}
+
+	networks := c.infrastructureConfig.Networks.TenantNetworks
+	path := networksPath().Child("tenantNetworks")
+
+	return append(validation.ValidateTenantNetworks(networks, old, c.profileConfig.TenantNetworks, path), validation.ValidateVirtualNetworkUpdate(networks, old, path)...)
 }
 
 // validateInPlaceUpdate returns the errors of changes of a pool with in-place updates that its machines would not get:

@@ -53,8 +53,9 @@ type resource struct {
 	kind      string
 	newObject func() extensionsv1alpha1.Object
 	newList   func() client.ObjectList
-	condition gardencorev1beta1.ConditionType
-	checks    []healthcheck.HealthCheck
+	// condition is determined by the checks, and warning by warnings.
+	condition, warning gardencorev1beta1.ConditionType
+	checks, warnings   []healthcheck.HealthCheck
 }
 
 // AddToManagerWithOptions adds a controller for each kind of resource to a manager.
@@ -80,6 +81,10 @@ func (r resource) register(mgr manager.Manager, options AddOptions) error {
 	var checks []healthcheck.ConditionTypeToHealthCheck
 	for _, check := range r.checks {
 		checks = append(checks, healthcheck.ConditionTypeToHealthCheck{ConditionType: string(r.condition), HealthCheck: check})
+	}
+
+	for _, check := range r.warnings {
+		checks = append(checks, healthcheck.ConditionTypeToHealthCheck{ConditionType: string(r.warning), HealthCheck: check})
 	}
 
 	return healthcheck.DefaultRegistration(
@@ -108,6 +113,10 @@ func resources(seed client.Client, newProviderCluster providercluster.Factory, a
 			newObject: func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Infrastructure{} },
 			newList:   func() client.ObjectList { return &extensionsv1alpha1.InfrastructureList{} },
 			checks:    []healthcheck.HealthCheck{&providerClusterCheck{seed: seed, newProviderCluster: newProviderCluster}},
+			// gardenlet reads four types of conditions. While one is Progressing, it does not check the same itself: that of
+			// the monitoring hides nothing of the machines.
+			warning:  gardencorev1beta1.ShootObservabilityComponentsHealthy,
+			warnings: []healthcheck.HealthCheck{&drainsCheck{seed: seed, newProviderCluster: newProviderCluster}},
 		},
 		{
 			kind:      extensionsv1alpha1.WorkerResource,

@@ -24,10 +24,17 @@ func TestResources(t *testing.T) {
 
 	for _, r := range resources(newSeed(t, ""), (&providercluster.Clients{}).New, (&providercluster.Clients{}).Accepts) {
 		conditions[r.kind] = r.condition
+
+		if r.warning != "" {
+			conditions["warnings of "+r.kind] = r.warning
+		}
 	}
 
 	require.Equal(t, map[string]gardencorev1beta1.ConditionType{
-		"ControlPlane": "ControlPlaneHealthy", "Infrastructure": "ControlPlaneHealthy", "Worker": "EveryNodeReady",
+		"ControlPlane":               "ControlPlaneHealthy",
+		"Infrastructure":             "ControlPlaneHealthy",
+		"warnings of Infrastructure": "ObservabilityComponentsHealthy",
+		"Worker":                     "EveryNodeReady",
 	}, conditions)
 }
 

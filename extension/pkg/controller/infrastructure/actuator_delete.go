@@ -14,6 +14,7 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -92,13 +93,15 @@ func (f *flow) forceDelete(ctx context.Context) error {
 // deleteLoadBalancers deletes the load balancers of the shoot. cloud-controller-manager deletes them
 // with the shoot's Services; they are left if the Services were not deleted, as in a forced deletion.
 func (f *flow) deleteLoadBalancers(ctx context.Context) error {
-	return f.deleteOwned(ctx, corev1.SchemeGroupVersion.WithKind("Service"), "Services", false)
+	return f.deleteOwned(ctx, corev1.SchemeGroupVersion.WithKind("Service"), "Services", false, nil)
 }
 
-// deleteOwned deletes the objects of a kind that belong to the shoot. used is set if the shoot uses the kind, so
-// that its account needs the permission to list it.
-func (f *flow) deleteOwned(ctx context.Context, kind schema.GroupVersionKind, plural string, used bool) error {
-	objects, err := f.provider.ListMetadata(ctx, kind, nil, client.InNamespace(f.namespace), f.owner.Selector())
+// deleteOwned deletes the objects of a kind that belong to the shoot and that matches selects; nil selects all. used is
+// set if the shoot uses the kind, so that its account needs the permission to list it.
+func (f *flow) deleteOwned(
+	ctx context.Context, kind schema.GroupVersionKind, plural string, used bool, matches func(*metav1.PartialObjectMetadata) bool,
+) error {
+	objects, err := f.provider.ListMetadata(ctx, kind, matches, client.InNamespace(f.namespace), f.owner.Selector())
 	if err != nil && !nothingThere(err, used) {
 		return fmt.Errorf("list %s: %w", plural, err)
 	}
@@ -124,8 +127,13 @@ func (f *flow) deleteUnusedNetworks(ctx context.Context) error {
 		return err
 	}
 
+	names := make([]string, len(used))
+	for i, o := range used {
+		names[i] = o.name
+	}
+
 	return fmt.Errorf("virtual machines of the shoot in namespace %s of the provider cluster still use the networks %s; delete them",
-		f.namespace, providercluster.Names(used))
+		f.namespace, providercluster.Names(names))
 }
 
 // ForceDelete implements infrastructure.Actuator. It deletes what it can.

@@ -5,6 +5,7 @@ package infrastructure
 
 import (
 	"context"
+	"slices"
 
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
 	"github.com/gardener/gardener/extensions/pkg/util"
@@ -42,6 +43,10 @@ func (a *actuator) reconcileObjects(ctx context.Context, infra *extensionsv1alph
 
 	defer f.provider.Close()
 
+	if err := f.adoptDefaults(infra.Status.State == nil && !r.hasMachines()); err != nil {
+		return err
+	}
+
 	if err := f.reconcileNamespace(ctx); err != nil {
 		return err
 	}
@@ -63,9 +68,21 @@ func (a *actuator) reconcileObjects(ctx context.Context, infra *extensionsv1alph
 		return err
 	}
 
+	evacuation, denied := f.evacuates(ctx)
+
 	return a.updateStatus(ctx, infra, f, cluster.Shoot.Spec.Networking, &api.InfrastructureStatus{
-		TypeMeta:  api.TypeMeta("InfrastructureStatus"),
-		Namespace: f.namespace,
-		Networks:  networks,
-	}, &api.InfrastructureState{TypeMeta: api.TypeMeta("InfrastructureState"), Networks: f.found})
+		TypeMeta:         api.TypeMeta("InfrastructureStatus"),
+		Namespace:        f.namespace,
+		Evacuation:       evacuation,
+		EvacuationDenied: denied,
+		PodNetwork:       f.podNetwork(),
+		Networks:         networks,
+	}, &api.InfrastructureState{
+		TypeMeta:          api.TypeMeta("InfrastructureState"),
+		Evacuation:        evacuation,
+		EvacuationDenied:  denied,
+		DefaultPodNetwork: f.state.DefaultPodNetwork,
+		VirtualNetworks:   f.withConfigured(slices.DeleteFunc(f.remaining, func(t api.TenantNetworkType) bool { return !isVirtual(t) })),
+		Networks:          f.found,
+	})
 }

@@ -16,7 +16,7 @@ import (
 func (a *actuator) Restore(
 	ctx context.Context, _ logr.Logger, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
 ) error {
-	if err := a.recordWrite(ctx, infra, ""); err != nil {
+	if err := a.recordWrite(ctx, infra, "", nil); err != nil {
 		return err
 	}
 

@@ -90,7 +90,7 @@ func (f *flow) check(ctx context.Context, region string, cluster *extensionscont
 // checkMachines checks what the machines of the shoot need, except for what they use already.
 func (f *flow) checkMachines(ctx context.Context, region string, cluster *extensionscontroller.Cluster, r *running) []fault {
 	pools := f.pools(cluster)
-	faults := slices.Concat(f.checkStorageClasses(ctx, pools, r), f.checkZones(ctx, region, pools, r))
+	faults := slices.Concat(f.checkStorageClasses(ctx, pools, r), f.checkZones(ctx, region, pools, r), f.checkBinding(ctx, r))
 
 	if !r.hasMinimum(cluster.Shoot) {
 		faults = append(faults, f.checkQuota(ctx, cluster.Shoot, pools)...)
@@ -105,7 +105,14 @@ func (f *flow) checkMachines(ctx context.Context, region string, cluster *extens
 
 // pools resolves the worker pools of the Shoot. The Worker reports their errors.
 func (f *flow) pools(cluster *extensionscontroller.Cluster) []*workerpool.Pool {
-	settings := &workerpool.Settings{Profile: &cluster.CloudProfile.Spec, ProfileConfig: &f.profile}
+	settings := &workerpool.Settings{
+		TechnicalID:   f.owner.TechnicalID,
+		Region:        cluster.Shoot.Spec.Region,
+		PodNetwork:    f.podNetwork(),
+		Networks:      f.status.Networks,
+		Profile:       &cluster.CloudProfile.Spec,
+		ProfileConfig: &f.profile,
+	}
 	pools := make([]*workerpool.Pool, len(cluster.Shoot.Spec.Provider.Workers))
 
 	for i := range pools {
@@ -252,14 +259,14 @@ func addTimes(sum *resource.Quantity, one resource.Quantity, times int64) {
 	sum.Add(one)
 }
 
-// hotplugGates are the feature gates with which KubeVirt attaches volumes to running machines.
-var hotplugGates = []string{"HotplugVolumes", "DeclarativeHotplugVolumes"}
-
 // checkHotplug checks that volumes of pods can be attached, if the CloudProfile offers storage classes
 // for them. Reading KubeVirt's configuration is an optional permission.
 func (f *flow) checkHotplug(ctx context.Context) []fault {
-	list := &kubevirtv1.KubeVirtList{}
-	if !f.hasVolumes() || f.note(f.provider.List(ctx, list, client.Limit(1))) != nil || len(list.Items) == 0 || hotplugs(&list.Items[0]) {
+	if !f.hasVolumes() {
+		return nil
+	}
+
+	if k := f.kubeVirt(ctx); k == nil || hotplugs(k) {
 		return nil
 	}
 
@@ -269,11 +276,15 @@ func (f *flow) checkHotplug(ctx context.Context) []fault {
 	}}
 }
 
-// hotplugs reports whether an installation of KubeVirt attaches volumes to running machines. The second
-// gate is enabled by default since v1.9 (pkg/virt-config/featuregate).
+// hotplugs reports whether an installation of KubeVirt attaches volumes to running machines.
 func hotplugs(k *kubevirtv1.KubeVirt) bool {
-	developer := ptr.Deref(k.Spec.Configuration.DeveloperConfiguration, kubevirtv1.DeveloperConfiguration{})
-	if slices.ContainsFunc(hotplugGates, func(gate string) bool { return slices.Contains(developer.FeatureGates, gate) }) {
+	return slices.Contains(developerOf(k).FeatureGates, "HotplugVolumes") || hasGate(k, "DeclarativeHotplugVolumes")
+}
+
+// hasGate reports whether a feature gate is on that is Beta. KubeVirt enables these by default since v1.9
+// (pkg/virt-config/featuregate).
+func hasGate(k *kubevirtv1.KubeVirt, gate string) bool {
+	if slices.Contains(developerOf(k).FeatureGates, gate) {
 		return true
 	}
 
@@ -282,5 +293,9 @@ func hotplugs(k *kubevirtv1.KubeVirt) bool {
 		return true // It is not known.
 	}
 
-	return !version.LessThan(semver.New(1, 9, 0, "", "")) && !slices.Contains(developer.DisabledFeatureGates, hotplugGates[1])
+	return !version.LessThan(semver.New(1, 9, 0, "", "")) && !slices.Contains(developerOf(k).DisabledFeatureGates, gate)
+}
+
+func developerOf(k *kubevirtv1.KubeVirt) kubevirtv1.DeveloperConfiguration {
+	return ptr.Deref(k.Spec.Configuration.DeveloperConfiguration, kubevirtv1.DeveloperConfiguration{})
 }

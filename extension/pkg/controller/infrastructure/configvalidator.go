@@ -34,7 +34,7 @@ func (v *configValidator) Validate(ctx context.Context, infra *extensionsv1alpha
 	errs := api.Decode(infra.Spec.ProviderConfig, configPath(), config)
 	errs = append(errs, validation.ValidateInfrastructureConfig(config, configPath())...)
 
-	errs = append(errs, validation.ValidateNetworking(cluster.Shoot.Spec.Networking, config)...)
+	errs = append(errs, validation.ValidateNetworking(cluster.Shoot.Spec.Networking, config, validation.PodNetworkOf(&config.Networks, nil))...)
 
 	// Machines of an existing Infrastructure run.
 	if infra.Status.ProviderStatus == nil {

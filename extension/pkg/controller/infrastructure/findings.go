@@ -23,7 +23,7 @@ func Findings(
 	f := newFlow(provider, infra, cluster)
 	all := &running{}
 
-	faults := slices.Concat(f.checkSharedNetworks(ctx), f.checkMachines(ctx, infra.Spec.Region, cluster, all))
+	faults := slices.Concat(f.checkSharedNetworks(ctx), f.checkVirtualNetworks(ctx), f.checkMachines(ctx, infra.Spec.Region, cluster, all))
 
 	if missing, err := f.checkPermissions(ctx); f.note(err) == nil {
 		faults = append(faults, missing...)

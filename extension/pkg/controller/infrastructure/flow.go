@@ -12,7 +12,10 @@ import (
 	"github.com/gardener/gardener/extensions/pkg/webhook/cloudprovider"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/ownership"
@@ -36,12 +39,23 @@ type flow struct {
 	known map[string]api.NetworkState
 	found []api.NetworkState
 
+	// remaining are the types of tenant networks of which deleteNetworks found objects, possibly several times.
+	remaining []api.TenantNetworkType
+	// profileErr is the error of decoding the configuration of the CloudProfile.
+	profileErr error
+
 	// record records in the seed that objects may exist in the provider cluster, before the first of them
 	// is written; nil for a shoot that is only read.
 	record func(context.Context) error
 
 	// busy is the ErrBusy of an optional request, which was given up while other shoots waited; nil if there is none.
 	busy error
+
+	// installations are those of KubeVirt; nil before they are read.
+	installations *kubevirtv1.KubeVirtList
+
+	// rules are the permissions of the account; nil before they are read.
+	rules []rbacv1.PolicyRule
 
 	// namespace is the namespace of the kubeconfig: the namespace of the machines.
 	namespace string
@@ -60,7 +74,7 @@ func (a *actuator) newFlow(ctx context.Context, infra *extensionsv1alpha1.Infras
 	}
 
 	f := newFlow(provider, infra, cluster)
-	f.record = func(ctx context.Context) error { return a.recordWrite(ctx, infra, f.namespace) }
+	f.record = func(ctx context.Context) error { return a.recordWrite(ctx, infra, f.namespace, f.recordedState()) }
 
 	if err := f.checkNamespace(infra); err != nil {
 		provider.Close()
@@ -88,12 +102,29 @@ func newFlow(provider *providercluster.Cluster, infra *extensionsv1alpha1.Infras
 	f.hasLoadBalancers = controlPlane.LoadBalancer == nil || !controlPlane.LoadBalancer.Disabled
 
 	if cluster.CloudProfile != nil {
-		if errs := api.Decode(cluster.CloudProfile.Spec.ProviderConfig, nil, &f.profile); len(errs) > 0 && f.profile.SharedNetworks == nil {
-			f.profile.SharedNetworks = []api.OfferedNetwork{} // The list may be the error.
-		}
+		f.decodeProfile(cluster.CloudProfile.Spec.ProviderConfig)
 	}
 
 	return f
+}
+
+// decodeProfile decodes the configuration of the CloudProfile. After an error, it offers no networks, since their lists
+// may be the error.
+func (f *flow) decodeProfile(config *runtime.RawExtension) {
+	errs := api.Decode(config, field.NewPath("CloudProfile", "spec", "providerConfig"), &f.profile)
+	if len(errs) == 0 {
+		return
+	}
+
+	f.profileErr = errs.ToAggregate()
+
+	if f.profile.SharedNetworks == nil {
+		f.profile.SharedNetworks = []api.OfferedNetwork{}
+	}
+
+	if f.profile.TenantNetworks == nil {
+		f.profile.TenantNetworks = []api.TenantNetworkType{}
+	}
 }
 
 // createsNamespace reports whether the shoot has its own namespace, which the webhook of package

@@ -57,6 +57,8 @@ type landscape struct {
 	down error
 	// hidden are the objects of the provider cluster that the account may not read.
 	hidden map[client.ObjectKey]bool
+	// hiddenKinds are the kinds that the account may not read.
+	hiddenKinds map[string]bool
 	// beforeWrite is called before each request that changes something, and can refuse it; nil for none.
 	beforeWrite func() error
 }
@@ -109,7 +111,7 @@ func (l *landscape) newProvider(objects []client.Object) client.Client {
 
 	return fake.NewClientBuilder().WithScheme(providercluster.NewScheme()).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-			if l.hidden[key] {
+			if l.hidden[key] || l.hiddenKinds[object.GetObjectKind().GroupVersionKind().Kind] {
 				return named(apierrors.NewForbidden(schema.GroupResource{Resource: "network-attachment-definitions"}, key.Name, errUser))
 			}
 
@@ -179,16 +181,6 @@ func (l *landscape) networks(t *testing.T) []string {
 	}
 
 	return names
-}
-
-func network(namespace, name, config string, labels map[string]string) *unstructured.Unstructured {
-	n := networkAttachmentDefinition()
-	n.SetNamespace(namespace)
-	n.SetName(name)
-	n.SetLabels(labels)
-	setConfig(n, config)
-
-	return n
 }
 
 func tenant(name string) api.TenantNetwork { return api.TenantNetwork{Name: name, Config: bridge} }

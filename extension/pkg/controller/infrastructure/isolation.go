@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 )
 
 // Networks that are not public: IPv4 private, carrier-grade NAT and link-local addresses, IPv6
@@ -58,11 +59,13 @@ func (f *flow) reconcileIsolation(ctx context.Context) error {
 	return wrap(f.provider.Update(ctx, existing), "update NetworkPolicy %s", desired.Name)
 }
 
-// deleteIsolation deletes the NetworkPolicies of the shoot.
+// deleteIsolation deletes the NetworkPolicies of the shoot, except for those of bastions.
 func (f *flow) deleteIsolation(ctx context.Context) error {
 	used := f.config.Isolation != nil && f.config.Isolation.Enabled
 
-	return f.deleteOwned(ctx, networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), "NetworkPolicies", used)
+	return f.deleteOwned(ctx, networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), "NetworkPolicies", used, func(p *metav1.PartialObjectMetadata) bool {
+		return p.Labels[kubevirt.LabelBastion] == ""
+	})
 }
 
 // networkPolicy returns the policy of the pods of the shoot's machines.
@@ -70,6 +73,10 @@ func (f *flow) networkPolicy() *networkingv1.NetworkPolicy {
 	machines := metav1.LabelSelector{MatchLabels: map[string]string{providerspec.TagCluster: f.owner.TechnicalID}}
 	ofShoot := networkingv1.NetworkPolicyPeer{PodSelector: &machines}
 	allowed := []networkingv1.NetworkPolicyPeer{ofShoot}
+	bastions := networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{
+		MatchLabels:      f.owner.Labels(),
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: kubevirt.LabelBastion, Operator: metav1.LabelSelectorOpExists}},
+	}}
 
 	for _, cidr := range f.config.Isolation.AllowedCIDRs {
 		allowed = append(allowed, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: cidr}})
@@ -83,6 +90,7 @@ func (f *flow) networkPolicy() *networkingv1.NetworkPolicy {
 			Ingress: []networkingv1.NetworkPolicyIngressRule{
 				{From: allowed},
 				{Ports: nodePorts()}, // load balancers of the provider cluster
+				{From: []networkingv1.NetworkPolicyPeer{bastions}, Ports: []networkingv1.NetworkPolicyPort{{Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To(intstr.FromInt32(22))}}},
 			},
 			Egress: []networkingv1.NetworkPolicyEgressRule{
 				{To: allowed},

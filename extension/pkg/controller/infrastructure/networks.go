@@ -10,9 +10,11 @@ import (
 	"slices"
 	"strings"
 
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,29 +24,38 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
 
+// object is an object of a network.
+type object struct {
+	kind schema.GroupVersionKind
+	name string
+}
+
 // reconcileNetworks creates and updates the tenant networks, deletes those that left the
 // configuration, and reads the shared networks. It returns all networks in the order of the
 // machines' interfaces.
 func (f *flow) reconcileNetworks(ctx context.Context, r *running) ([]api.NetworkStatus, error) {
 	var networks []api.NetworkStatus
 
-	desired := sets.New[string]()
+	desired := sets.New[object]()
 
-	for _, tenant := range f.config.Networks.TenantNetworks {
-		name := f.owner.TechnicalID + "-" + tenant.Name
-		if err := f.reconcileNetwork(ctx, name, tenant.Config); err != nil {
+	for i := range f.config.Networks.TenantNetworks {
+		for _, o := range f.networkObjects(&f.config.Networks.TenantNetworks[i]) {
+			desired.Insert(object{o.GroupVersionKind(), o.GetName()})
+		}
+	}
+
+	kept, err := f.deleteNetworks(ctx, desired)
+	if err != nil {
+		return nil, err
+	}
+
+	for i := range f.config.Networks.TenantNetworks {
+		network, err := f.reconcileTenantNetwork(ctx, i, r, kept)
+		if err != nil {
 			return nil, err
 		}
 
-		desired.Insert(name)
-
-		status := api.NetworkStatus{Name: f.namespace + "/" + name, Default: tenant.Default, Attachment: tenant.Attachment}
-		status.SHA = f.checksumOf(status.Name, tenant.Config)
-		networks = append(networks, status)
-	}
-
-	if _, err := f.deleteNetworks(ctx, desired); err != nil {
-		return nil, err
+		networks = append(networks, network)
 	}
 
 	for i, shared := range f.config.Networks.SharedNetworks {
@@ -59,83 +70,159 @@ func (f *flow) reconcileNetworks(ctx context.Context, r *running) ([]api.Network
 	return networks, nil
 }
 
-// reconcileNetwork writes one tenant network, if it differs.
-func (f *flow) reconcileNetwork(ctx context.Context, name, config string) error {
-	network := networkAttachmentDefinition()
-	key := client.ObjectKey{Namespace: f.namespace, Name: name}
+// reconcileTenantNetwork writes the objects of the tenant network with an index. kept are the objects of other networks, or
+// of another type of this one, that machines still use.
+func (f *flow) reconcileTenantNetwork(ctx context.Context, i int, r *running, kept []object) (api.NetworkStatus, error) {
+	tenant := &f.config.Networks.TenantNetworks[i]
+	name := f.networkName(tenant)
+	status := api.NetworkStatus{Name: f.namespace + "/" + name, Default: tenant.Default, Attachment: tenant.Attachment}
+	_, recorded := f.known[status.Name]
 
-	err := f.provider.Get(ctx, key, network)
-	if apierrors.IsNotFound(err) {
-		network = networkAttachmentDefinition()
-		network.SetNamespace(f.namespace)
-		network.SetName(name)
-		network.SetLabels(f.owner.Labels())
-		setConfig(network, config)
-
-		return wrap(explain(f.provider.Create(ctx, network)), "create NetworkAttachmentDefinition %s", key)
+	if !r.unrecorded {
+		if faults := f.checkTenantNetwork(i); len(faults) > 0 {
+			return status, errorOf(faults)
+		}
 	}
 
-	if err != nil {
-		return wrap(explain(err), "get NetworkAttachmentDefinition %s", key)
+	if slices.ContainsFunc(kept, func(o object) bool { return o.name == name || o.name == f.clusterName(name) }) {
+		return status, errorOf([]fault{{
+			gardencorev1beta1.ErrorConfigurationProblem, tenantPath(i),
+			"machines still use a network of another type with this name; use another name, or wait until they are replaced",
+		}})
 	}
 
-	if err := f.owner.Check("NetworkAttachmentDefinition "+key.String(), network); err != nil {
-		return fmt.Errorf("%w, or choose another name in the Shoot", err)
+	if faults, err := f.checkDerived(ctx, i); err != nil || len(faults) > 0 {
+		return status, errors.Join(err, errorOf(faults))
 	}
 
-	if !f.owner.Adopt(network) && configOf(network) == config {
-		return nil
+	for _, object := range f.networkObjects(tenant) {
+		actual, err := f.reconcileNetworkObject(ctx, i, object)
+		if err != nil {
+			return status, err
+		}
+
+		// Machines that use the network may run: the health check reports it.
+		if faults := checkReady(i, actual); len(faults) > 0 && !recorded {
+			return status, errorOf(faults)
+		}
 	}
 
-	setConfig(network, config)
+	status.SHA = f.checksumOf(status.Name, contentOf(tenant))
 
-	return wrap(f.provider.Update(ctx, network), "update NetworkAttachmentDefinition %s", key)
+	return status, nil
 }
 
-// deleteNetworks deletes the tenant networks except the desired ones. It keeps those of existing virtual
-// machines, which could not restart without them, and returns their names: a later reconciliation
-// deletes them.
-func (f *flow) deleteNetworks(ctx context.Context, desired sets.Set[string]) (kept []string, _ error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(providercluster.NetworkAttachmentDefinition)
+// reconcileNetworkObject writes an object of the tenant network with an index, if it does not exist, or if its CNI
+// configuration differs. It returns the object.
+func (f *flow) reconcileNetworkObject(ctx context.Context, i int, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	key := client.ObjectKeyFromObject(desired)
+	description := desired.GetKind() + " " + strings.TrimPrefix(key.String(), "/")
 
-	existing, err := providercluster.Collect(ctx, f.provider, list, func(n *unstructured.Unstructured) (metav1.PartialObjectMetadata, bool) {
-		return providercluster.Metadata(providercluster.NetworkAttachmentDefinition, n), true
-	}, client.InNamespace(f.namespace), f.owner.Selector())
-	if nothingThere(err, len(f.config.Networks.TenantNetworks) > 0) {
-		return nil, nil
+	actual := &unstructured.Unstructured{}
+	actual.SetGroupVersionKind(desired.GroupVersionKind())
+
+	err := f.provider.Get(ctx, key, actual)
+	if apierrors.IsNotFound(err) {
+		desired.SetLabels(f.owner.Labels())
+
+		return desired, wrap(explain(f.provider.Create(ctx, desired), desired.GroupVersionKind()), "create %s", description)
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("list NetworkAttachmentDefinitions: %w", err)
+		return nil, wrap(explain(err, desired.GroupVersionKind()), "get %s", description)
 	}
 
+	if sourceOf(actual) != nil {
+		return nil, errorOf([]fault{taken(i, actual)})
+	}
+
+	if err := f.owner.Check(description, actual); err != nil {
+		return nil, fmt.Errorf("%w, or choose another name in the Shoot", err)
+	}
+
+	changed := false
+
+	if f.config.Networks.TenantNetworks[i].Type() != api.TenantNetworkConfig {
+		if faults := checkRange(i, actual, desired); len(faults) > 0 {
+			return nil, errorOf(faults)
+		}
+	} else if config := configOf(desired); configOf(actual) != config {
+		setConfig(actual, config)
+
+		changed = true
+	}
+
+	if adopted := f.owner.Adopt(actual); !adopted && !changed {
+		return actual, nil
+	}
+
+	return actual, wrap(f.provider.Update(ctx, actual), "update %s", description)
+}
+
+// deleteNetworks deletes the objects of tenant networks except the desired ones. It keeps those of existing virtual
+// machines, which could not restart without them, and returns them: a later reconciliation deletes them.
+func (f *flow) deleteNetworks(ctx context.Context, desired sets.Set[object]) (kept []object, _ error) {
 	var used sets.Set[string]
 
-	for i := range existing {
-		network := &existing[i]
-		if desired.Has(network.GetName()) || !f.owner.Owns(network) {
-			continue
+	for _, kind := range f.networkKinds() {
+		existing, err := f.existingNetworks(ctx, kind)
+		if err != nil {
+			return nil, err
 		}
 
-		if used == nil {
-			if used, err = f.usedNetworks(ctx); err != nil {
-				return nil, err
+		for i := range existing {
+			network := &existing[i]
+			if !f.owner.Owns(network) {
+				continue
 			}
-		}
 
-		if used.Has(network.GetName()) {
-			kept = append(kept, network.GetName())
+			// Until a later reconciliation finds none, objects may exist.
+			f.remaining = append(f.remaining, typeOf(kind))
 
-			continue
-		}
+			found := object{kind, network.GetName()}
+			if desired.Has(found) {
+				continue
+			}
 
-		if err := f.provider.Delete(ctx, network); client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("delete NetworkAttachmentDefinition %s: %w", client.ObjectKeyFromObject(network), err)
+			if used == nil {
+				if used, err = f.usedNetworks(ctx); err != nil {
+					return nil, err
+				}
+			}
+
+			if used.Has(found.name) {
+				kept = append(kept, found)
+
+				continue
+			}
+
+			if err := f.provider.Delete(ctx, network); client.IgnoreNotFound(err) != nil {
+				return nil, fmt.Errorf("delete %s %s: %w", kind.Kind, network.GetName(), err)
+			}
 		}
 	}
 
 	return kept, nil
+}
+
+// existingNetworks returns the objects of a kind with the label of the shoot.
+func (f *flow) existingNetworks(ctx context.Context, kind schema.GroupVersionKind) ([]metav1.PartialObjectMetadata, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind)
+
+	options := []client.ListOption{f.owner.Selector()}
+	if isNamespaced(kind) {
+		options = append(options, client.InNamespace(f.namespace))
+	}
+
+	existing, err := providercluster.Collect(ctx, f.provider, list, func(n *unstructured.Unstructured) (metav1.PartialObjectMetadata, bool) {
+		return providercluster.Metadata(kind, n), true
+	}, options...)
+	if nothingThere(err, isVirtual(typeOf(kind)) || len(f.config.Networks.TenantNetworks) > 0) {
+		return nil, nil
+	}
+
+	return existing, wrap(err, "list objects of kind %s", kind.Kind)
 }
 
 // nothingThere reports whether a list error means that the shoot has no such objects: the provider
@@ -144,13 +231,19 @@ func nothingThere(err error, used bool) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && !used
 }
 
-// usedNetworks returns the networks that virtual machines of the shoot use.
+// usedNetworks returns the networks that virtual machines of the shoot use, by the names of all their objects.
 func (f *flow) usedNetworks(ctx context.Context) (sets.Set[string], error) {
 	ofMachines, err := providercluster.Collect(ctx, f.provider, &kubevirtv1.VirtualMachineList{}, func(machine *kubevirtv1.VirtualMachine) ([]string, bool) {
 		return f.networksOf(machine), !f.owner.IsForeign(machine)
 	}, client.InNamespace(f.namespace), client.MatchingLabels{providerspec.TagCluster: f.owner.TechnicalID})
 
-	return sets.New(slices.Concat(ofMachines...)...), wrap(err, "list VirtualMachines")
+	used := sets.New[string]()
+
+	for _, name := range slices.Concat(ofMachines...) {
+		used.Insert(name, f.clusterName(name))
+	}
+
+	return used, wrap(err, "list VirtualMachines")
 }
 
 // networksOf returns the networks in the namespace of the shoot that a virtual machine uses.
@@ -185,7 +278,7 @@ func configOf(network *unstructured.Unstructured) string {
 }
 
 func setConfig(network *unstructured.Unstructured, config string) {
-	network.Object["spec"] = map[string]any{"config": config}
+	_ = unstructured.SetNestedField(network.Object, config, "spec", "config") // A spec that is no object is refused.
 }
 
 // nameIn returns the name of a network in a namespace; empty if it is in another one.
@@ -202,11 +295,15 @@ func nameIn(namespace, network string) string {
 	}
 }
 
-// explain adds a remedy to the error of an API server without Multus.
-func explain(err error) error {
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) && apierrors.IsNotFound(err) && (status.Status().Details == nil || status.Status().Details.Name == "") {
+// explain adds a remedy to the error of an API server without the kind of a network.
+func explain(err error, kind schema.GroupVersionKind) error {
+	if status := apierrors.APIStatus(nil); !errors.As(err, &status) || !apierrors.IsNotFound(err) || status.Status().Details != nil && status.Status().Details.Name != "" {
+		return err
+	}
+
+	if kind == providercluster.NetworkAttachmentDefinition {
 		return fmt.Errorf("the CustomResourceDefinition of NetworkAttachmentDefinitions is not installed in the provider cluster; install Multus, or remove the networks: %w", err)
 	}
 
-	return err
+	return fmt.Errorf("the provider cluster has no %s of %s; use a network of its network plugin: %w", kind.Kind, kind.Group, err)
 }

@@ -6,6 +6,7 @@ package infrastructure
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	rbacvalidation "k8s.io/component-helpers/auth/rbac/validation"
 
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
 
@@ -50,6 +52,14 @@ func (f *flow) permissions() []rbacv1.PolicyRule {
 		needed = append(needed, rule(providercluster.NetworkAttachmentDefinition.Group, "network-attachment-definitions", verbs...))
 	}
 
+	for _, t := range f.virtualNetworks() {
+		if t == api.TenantNetworkOVN {
+			needed = append(needed, rule(providercluster.UserDefinedNetwork.Group, "userdefinednetworks", verbs...))
+		} else {
+			needed = append(needed, rule(providercluster.Subnet.Group, "vpcs", verbs...), rule(providercluster.Subnet.Group, "subnets", verbs...))
+		}
+	}
+
 	if f.config.Isolation != nil && f.config.Isolation.Enabled {
 		needed = append(needed, rule("networking.k8s.io", "networkpolicies", verbs...))
 	}
@@ -57,16 +67,49 @@ func (f *flow) permissions() []rbacv1.PolicyRule {
 	return needed
 }
 
-// checkPermissions returns a fault if the account lacks permissions of the shoot. It reads all rules with one
-// request, and reviews those permissions that the rules lack: the rules are incomplete if the API server has
-// an authorizer other than RBAC, and empty if the account may not read them.
+// checkPermissions returns a fault if the account lacks permissions of the shoot.
 func (f *flow) checkPermissions(ctx context.Context) ([]fault, error) {
-	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: f.namespace}}
-	if err := f.provider.Create(ctx, review); err != nil && !apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("read the permissions of the account: %w", err)
+	missing, err := f.missing(ctx, f.permissions())
+	if err != nil || len(missing) == 0 {
+		return nil, err
 	}
 
-	_, uncovered := rbacvalidation.Covers(policyRules(review.Status.ResourceRules), f.permissions())
+	isOfKubeOVN := func(m string) bool { return strings.HasSuffix(m, " vpcs") || strings.HasSuffix(m, " subnets") }
+	others := slices.DeleteFunc(slices.Clone(missing), isOfKubeOVN)
+	ofKubeOVN := slices.DeleteFunc(missing, func(m string) bool { return !isOfKubeOVN(m) })
+
+	var faults []fault
+	if len(others) > 0 {
+		faults = append(faults, unauthorized("in namespace "+f.namespace+" of the provider cluster; "+applyRoles, others))
+	}
+
+	if len(ofKubeOVN) > 0 {
+		faults = append(faults, unauthorized("in the provider cluster; apply extension/kubernetes/kube-ovn", ofKubeOVN))
+	}
+
+	return faults, nil
+}
+
+func unauthorized(where string, missing []string) fault {
+	return fault{gardencorev1beta1.ErrorInfraUnauthorized, credentialsPath(), fmt.Sprintf("the kubeconfig's user may not %s %s", strings.Join(missing, ", "), where)}
+}
+
+const applyRoles = "apply extension/kubernetes/provider-namespace, or extension/kubernetes/namespace-per-shoot for namespace.create"
+
+// missing returns the permissions that the account lacks, as verb and resource. It reads all rules with the
+// first request, and reviews those permissions that the rules lack: the rules are incomplete if the API server has
+// an authorizer other than RBAC, and empty if the account may not read them.
+func (f *flow) missing(ctx context.Context, needed []rbacv1.PolicyRule) ([]string, error) {
+	if f.rules == nil {
+		review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: f.namespace}}
+		if err := f.provider.Create(ctx, review); err != nil && !apierrors.IsForbidden(err) {
+			return nil, fmt.Errorf("read the permissions of the account: %w", err)
+		}
+
+		f.rules = policyRules(review.Status.ResourceRules)
+	}
+
+	_, uncovered := rbacvalidation.Covers(f.rules, needed)
 
 	var missing []string
 
@@ -81,13 +124,7 @@ func (f *flow) checkPermissions(ctx context.Context) ([]fault, error) {
 		}
 	}
 
-	if len(missing) == 0 {
-		return nil, nil
-	}
-
-	return []fault{{gardencorev1beta1.ErrorInfraUnauthorized, credentialsPath(), fmt.Sprintf(
-		"the kubeconfig's user may not %s in namespace %s of the provider cluster; apply extension/kubernetes/provider-namespace, or extension/kubernetes/namespace-per-shoot for namespace.create",
-		strings.Join(missing, ", "), f.namespace)}}, nil
+	return missing, nil
 }
 
 func policyRules(rules []authorizationv1.ResourceRule) []rbacv1.PolicyRule {

@@ -6,10 +6,12 @@ package infrastructure
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +19,7 @@ import (
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
 
 // sharedNetwork reads a network that other shoots may use too. Machines that use a network keep it if it was deleted,
@@ -90,7 +93,7 @@ func notOffered(shared api.SharedNetwork, i int) fault {
 // another shoot. It does not distinguish them: a user must not learn which networks exist.
 func unusable(key client.ObjectKey, i int) fault {
 	return fault{gardencorev1beta1.ErrorRetryableConfigurationProblem, sharedPath(i), fmt.Sprintf(
-		"the shoot cannot use NetworkAttachmentDefinition %s of the provider cluster: it does not exist, the kubeconfig's user may not get it, or it belongs to another shoot; "+
+		"the shoot cannot use NetworkAttachmentDefinition %s of the provider cluster: it does not exist, the kubeconfig's user may not get it or its UserDefinedNetwork, or it belongs to another shoot; "+
 			"create it, or correct its name and namespace, or grant get for it (extension/kubernetes/shared-networks)", key)}
 }
 
@@ -100,17 +103,48 @@ func (f *flow) readShared(ctx context.Context, key client.ObjectKey) (network *u
 	network = networkAttachmentDefinition()
 
 	err := f.provider.Get(ctx, key, network)
+	if err == nil && !f.isForeign(network) {
+		foreign, err = f.hasForeignSource(ctx, network)
+	}
+
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return nil, false, nil
 	}
 
-	if err != nil || f.isForeign(network) {
+	if err != nil || foreign || f.isForeign(network) {
 		return network, err == nil, err
 	}
 
 	foreign, err = f.inForeignNamespace(ctx, key.Namespace)
 
 	return network, foreign, err
+}
+
+// hasForeignSource reports whether OVN-Kubernetes created a network for the UserDefinedNetwork of another shoot: it does not
+// copy the labels.
+func (f *flow) hasForeignSource(ctx context.Context, network *unstructured.Unstructured) (bool, error) {
+	reference := sourceOf(network)
+	if reference == nil {
+		return false, nil
+	}
+
+	source := newObject(providercluster.UserDefinedNetwork, network.GetNamespace(), reference.Name, nil)
+	err := f.provider.Get(ctx, client.ObjectKeyFromObject(source), source)
+
+	return err == nil && f.isForeign(source), err
+}
+
+// sourceOf returns the UserDefinedNetwork for which OVN-Kubernetes created a network; nil if there is none.
+func sourceOf(network client.Object) *metav1.OwnerReference {
+	kind := providercluster.UserDefinedNetwork
+
+	for _, owner := range network.GetOwnerReferences() {
+		if owner.Kind == kind.Kind && strings.HasPrefix(owner.APIVersion, kind.Group+"/") {
+			return &owner
+		}
+	}
+
+	return nil
 }
 
 // isForeign reports whether an object is labelled for another shoot.

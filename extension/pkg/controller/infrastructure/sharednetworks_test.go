@@ -12,17 +12,29 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
 
 // offer writes the list of shared networks into the CloudProfile, in JSON.
 func (l *landscape) offer(networks string) {
 	l.cluster.CloudProfile.Spec.ProviderConfig = &runtime.RawExtension{Raw: []byte(
 		`{"apiVersion": "` + api.SchemeGroupVersion.String() + `", "kind": "CloudProfileConfig", "machineImages": [], "sharedNetworks": ` + networks + `}`)}
+}
+
+func network(namespace, name, config string, labels map[string]string) *unstructured.Unstructured {
+	n := networkAttachmentDefinition()
+	n.SetNamespace(namespace)
+	n.SetName(name)
+	n.SetLabels(labels)
+	setConfig(n, config)
+
+	return n
 }
 
 // TestSharedNetwork_Unusable returns one error for a network that does not exist, that the account may not read,
@@ -161,5 +173,58 @@ func TestRestore_SharedNetworkInUse(t *testing.T) {
 		}
 
 		require.ErrorContains(t, err, tc.refused, name)
+	}
+}
+
+// derived returns the objects of a network of OVN-Kubernetes: a UserDefinedNetwork with labels, and the
+// NetworkAttachmentDefinition that OVN-Kubernetes creates for it, without them.
+func derived(name string, labels map[string]string) (source, attachment *unstructured.Unstructured) {
+	source = newObject(providercluster.UserDefinedNetwork, namespace, name, map[string]any{})
+	source.SetLabels(labels)
+
+	attachment = network(namespace, name, `{"type": "ovn-k8s-cni-overlay"}`, map[string]string{"k8s.ovn.org/user-defined-network": ""})
+	attachment.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(source, providercluster.UserDefinedNetwork)})
+
+	return source, attachment
+}
+
+// TestReadShared_Derived follows the owner of a network that OVN-Kubernetes created, since such a network has no label of its
+// shoot. An owner that cannot be read may belong to another shoot.
+func TestReadShared_Derived(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		labels  map[string]string
+		hidden  bool
+		deleted bool
+		refused bool
+	}{
+		"of an admin":      {},
+		"own":              {labels: labelledFor(shootUID)},
+		"of another shoot": {labels: map[string]string{kubevirt.LabelShoot: "shoot--bank--prod"}, refused: true},
+		"of another Shoot with this technical ID": {labels: labelledFor("another"), refused: true},
+		"of an unreadable owner":                  {hidden: true, refused: true},
+		"of a deleted owner":                      {deleted: true, refused: true},
+	} {
+		source, attachment := derived("storage", tc.labels)
+		objects := []client.Object{attachment}
+
+		if !tc.deleted {
+			objects = append(objects, source)
+		}
+
+		l := newLandscape(t, shares("", "storage"), objects...)
+		l.hiddenKinds = map[string]bool{source.GetKind(): tc.hidden}
+
+		err := l.actuator.Reconcile(t.Context(), logr.Discard(), l.infra, l.cluster)
+		require.Equal(t, tc.refused, len(newFlow(l.provider, l.infra, l.cluster).checkSharedNetworks(t.Context())) > 0, name)
+
+		if tc.refused {
+			require.ErrorContains(t, err, "the shoot cannot use NetworkAttachmentDefinition my-shoot/storage", name)
+
+			continue
+		}
+
+		require.NoError(t, err, name)
 	}
 }

@@ -5,6 +5,7 @@ package infrastructure
 
 import (
 	"context"
+	"slices"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
@@ -21,15 +22,35 @@ func isRecorded(infra *extensionsv1alpha1.Infrastructure) bool {
 	return infra.Status.ProviderStatus != nil
 }
 
+// recordedState returns the state with the types of the virtual networks that will be created; nil if it has them.
+func (f *flow) recordedState() *api.InfrastructureState {
+	types := f.virtualNetworks()
+	if slices.Equal(types, f.state.VirtualNetworks) {
+		return nil
+	}
+
+	f.state.TypeMeta = api.TypeMeta("InfrastructureState")
+	f.state.VirtualNetworks = types
+
+	return f.state.DeepCopy()
+}
+
 // recordWrite records that objects may exist in a namespace of the provider cluster, which is empty if it is
-// not known.
-func (a *actuator) recordWrite(ctx context.Context, infra *extensionsv1alpha1.Infrastructure, namespace string) error {
-	if isRecorded(infra) {
+// not known. state is another state with the types of the objects; nil if it is the same.
+func (a *actuator) recordWrite(ctx context.Context, infra *extensionsv1alpha1.Infrastructure, namespace string, state *api.InfrastructureState) error {
+	if isRecorded(infra) && state == nil {
 		return nil
 	}
 
 	before := infra.DeepCopy()
-	infra.Status.ProviderStatus = &runtime.RawExtension{Object: &api.InfrastructureStatus{TypeMeta: api.TypeMeta("InfrastructureStatus"), Namespace: namespace}}
+
+	if !isRecorded(infra) {
+		infra.Status.ProviderStatus = &runtime.RawExtension{Object: &api.InfrastructureStatus{TypeMeta: api.TypeMeta("InfrastructureStatus"), Namespace: namespace}}
+	}
+
+	if state != nil {
+		infra.Status.State = &runtime.RawExtension{Object: state}
+	}
 
 	return wrap(a.seed.Status().Patch(ctx, infra, client.MergeFrom(before)), "record that objects may exist in the provider cluster")
 }

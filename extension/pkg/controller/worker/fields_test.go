@@ -66,6 +66,37 @@ func TestNewPool_Fields(t *testing.T) {
 				require.Equal(t, []providerspec.Network{{Name: "ns/a", Default: true}, {Name: "ns/b", MAC: providerspec.MACStable, Binding: &kubevirtv1.PluginBinding{Name: "passt"}}}, spec.Networks)
 			},
 		},
+		"Pod network": {
+			func(s *setting) {
+				s.status.Networks = []api.NetworkStatus{{Name: "ns/a"}}
+				s.status.PodNetwork = &api.PodNetwork{Binding: "l2bridge"}
+			},
+			func(t *testing.T, spec *providerspec.ProviderSpec) {
+				t.Helper()
+				require.Equal(t, []providerspec.Network{{Name: "ns/a"}, {Pod: &providerspec.PodNetwork{}, Binding: &kubevirtv1.PluginBinding{Name: "l2bridge"}}}, spec.Networks)
+			},
+		},
+		"Masquerade": {
+			func(s *setting) { s.status.PodNetwork = &api.PodNetwork{Binding: api.BindingMasquerade} },
+			func(t *testing.T, spec *providerspec.ProviderSpec) {
+				t.Helper()
+				require.Equal(t, &kubevirtv1.InterfaceMasquerade{}, spec.PrimaryNetwork().Masquerade)
+			},
+		},
+		"Passt": {
+			func(s *setting) { s.status.PodNetwork = &api.PodNetwork{Binding: api.BindingPasst} },
+			func(t *testing.T, spec *providerspec.ProviderSpec) {
+				t.Helper()
+				require.Equal(t, &kubevirtv1.InterfacePasstBinding{}, spec.PrimaryNetwork().PasstBinding)
+			},
+		},
+		"Migration of bridges": {
+			func(s *setting) { s.status.PodNetwork = &api.PodNetwork{AllowBridgeLiveMigration: true} },
+			func(t *testing.T, spec *providerspec.ProviderSpec) {
+				t.Helper()
+				require.True(t, spec.PrimaryNetwork().Pod.AllowBridgeLiveMigration)
+			},
+		},
 		"Limits": {
 			func(s *setting) {
 				s.profile.MachineTypes = []api.MachineType{{Name: "standard-1", Limits: &api.ResourcesLimits{CPU: ptr.To(resource.MustParse("2")), Memory: ptr.To(resource.MustParse("8Gi"))}}}

@@ -21,7 +21,9 @@ import (
 type rolling struct {
 	// Zone is the zone of the class, whose name has only its index: if zones are removed or
 	// reordered, machines move to their new zone, except those of pools with in-place updates.
-	Zone          string              `json:"zone"`
+	Zone string `json:"zone"`
+	// PodBinding is the binding of the pod network, except for a bridge.
+	PodBinding    string              `json:"podBinding,omitempty"`
 	Networks      []api.NetworkStatus `json:"networks,omitempty"`
 	DataVolumes   []rollingVolume     `json:"dataVolumes,omitempty"`
 	RootEncrypted bool                `json:"rootEncrypted,omitempty"`
@@ -65,6 +67,7 @@ func (d *delegate) rollingOf(p *pool, zone string) rolling {
 
 	r := rolling{
 		Zone:        zone,
+		PodBinding:  ptr.Deref(d.infrastructure.PodNetwork, api.PodNetwork{}).Binding,
 		Networks:    d.infrastructure.Networks,
 		Config:      config,
 		MachineType: rollingMachineType{CPU: p.Type.CPU.String(), Memory: p.Type.Memory.String(), MachineType: p.TypeConfig},

@@ -15,20 +15,21 @@ import (
 )
 
 // UpdateMachineImagesStatus implements genericactuator.WorkerDelegate: it records the images in
-// use, so that they can be removed from the CloudProfile.
+// use, so that they can be removed from the CloudProfile, and the pools whose machines cannot be live-migrated.
 func (d *delegate) UpdateMachineImagesStatus(ctx context.Context) error {
 	w, err := d.generated(ctx)
 	if err != nil {
 		return err
 	}
 
-	if equality.Semantic.DeepEqual(d.status.MachineImages, w.images) {
+	if equality.Semantic.DeepEqual(d.status.MachineImages, w.images) && equality.Semantic.DeepEqual(d.status.NotMigratable, w.notMigratable) {
 		return nil
 	}
 
 	before := d.worker.DeepCopy()
 	d.status.TypeMeta = api.TypeMeta("WorkerStatus")
 	d.status.MachineImages = w.images
+	d.status.NotMigratable = w.notMigratable
 	d.worker.Status.ProviderStatus = &runtime.RawExtension{Object: &d.status}
 
 	return d.seed.Status().Patch(ctx, d.worker, client.MergeFrom(before))

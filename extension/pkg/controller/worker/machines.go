@@ -29,6 +29,8 @@ type objects struct {
 	deployments worker.MachineDeployments
 	classes     []class
 	images      []api.MachineImage
+	// notMigratable are the pools whose machines cannot be live-migrated.
+	notMigratable []api.NotMigratablePool
 	// size is the size of the classes: see workerpool.ValidateClassSize.
 	size int
 }
@@ -108,6 +110,10 @@ func (d *delegate) addPools(ctx context.Context, w *objects, namespace string) (
 // addPool adds the objects of a pool.
 func (d *delegate) addPool(w *objects, p *pool, namespace string) (field.ErrorList, error) {
 	w.images = appendImage(w.images, p.Image)
+
+	if obstacle := p.NotMigratable(); obstacle != nil {
+		w.notMigratable = append(w.notMigratable, *obstacle)
+	}
 
 	var errs field.ErrorList
 

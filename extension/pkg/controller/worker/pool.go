@@ -34,14 +34,17 @@ func (d *delegate) newPool(ctx context.Context, spec extensionsv1alpha1.WorkerPo
 // shoot returns the settings that all pools share.
 func (d *delegate) shoot() *workerpool.Settings {
 	return &workerpool.Settings{
-		TechnicalID:   d.cluster.Shoot.Status.TechnicalID,
-		UID:           string(d.cluster.Shoot.Status.UID),
-		Region:        d.worker.Spec.Region,
-		SSHPublicKey:  d.worker.Spec.SSHPublicKey,
-		Networks:      d.infrastructure.Networks,
-		Profile:       &d.cluster.CloudProfile.Spec,
-		ProfileConfig: &d.profile,
-		ImagesInUse:   d.status.MachineImages,
+		TechnicalID:      d.cluster.Shoot.Status.TechnicalID,
+		UID:              string(d.cluster.Shoot.Status.UID),
+		Region:           d.worker.Spec.Region,
+		SSHPublicKey:     d.worker.Spec.SSHPublicKey,
+		PodNetwork:       d.infrastructure.PodNetwork,
+		Evacuation:       d.infrastructure.Evacuation,
+		EvacuationDenied: d.infrastructure.EvacuationDenied,
+		Networks:         d.infrastructure.Networks,
+		Profile:          &d.cluster.CloudProfile.Spec,
+		ProfileConfig:    &d.profile,
+		ImagesInUse:      d.status.MachineImages,
 	}
 }
 

@@ -161,7 +161,7 @@ func (s *setting) specs(t *testing.T) []*providerspec.ProviderSpec {
 	var specs []*providerspec.ProviderSpec
 
 	for _, c := range w.classes {
-		spec, errs := validation.Decode(c.object.ProviderSpec.Raw, validation.Options{Template: validation.TemplateSafe})
+		spec, errs := validation.Decode(c.object.ProviderSpec.Raw, validation.Options{Template: validation.TemplateSafe, Evacuation: s.status.Evacuation})
 		require.Empty(t, errs, "the driver accepts the class")
 
 		specs = append(specs, spec)

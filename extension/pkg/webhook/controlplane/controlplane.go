@@ -23,11 +23,14 @@ import (
 	oscutils "github.com/gardener/gardener/pkg/component/extensions/operatingsystemconfig/utils"
 	"github.com/gardener/gardener/pkg/component/nodemanagement/machinecontrollermanager"
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	vpaautoscalingv1 "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/apis/autoscaling.k8s.io/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/imagevector"
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 )
 
@@ -46,7 +49,7 @@ func New(mgr manager.Manager, allowInternalServers bool) (*extensionswebhook.Web
 			{Obj: &extensionsv1alpha1.OperatingSystemConfig{}},
 		},
 		ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1beta1constants.LabelExtensionProviderMutatedByControlplaneWebhook: "true"}},
-		Mutator:        genericmutator.NewMutator(mgr, &ensurer{allowInternalServers: allowInternalServers}, oscutils.NewUnitSerializer(), kubelet.NewConfigCodec(codec), codec, log),
+		Mutator:        genericmutator.NewMutator(mgr, &ensurer{seed: mgr.GetAPIReader(), allowInternalServers: allowInternalServers}, oscutils.NewUnitSerializer(), kubelet.NewConfigCodec(codec), codec, log),
 	})
 }
 
@@ -54,6 +57,8 @@ func New(mgr manager.Manager, allowInternalServers bool) (*extensionswebhook.Web
 type ensurer struct {
 	genericmutator.NoopEnsurer
 
+	// seed reads without a cache: after a restoration, machines would wait for a driver whose flag is missing.
+	seed                 client.Reader
 	allowInternalServers bool
 }
 
@@ -83,11 +88,39 @@ func (e *ensurer) EnsureMachineControllerManagerDeployment(ctx context.Context, 
 		container.Args = extensionswebhook.EnsureStringWithPrefix(container.Args, "--"+kubevirt.FlagAllowInternalServers+"=", "true")
 	}
 
+	evacuates, err := e.evacuates(ctx, client.ObjectKey{Namespace: deployment.Namespace, Name: cluster.Shoot.Name})
+	if err != nil {
+		return err
+	}
+
+	if evacuates {
+		container.Args = extensionswebhook.EnsureStringWithPrefix(container.Args, "--"+kubevirt.FlagEvacuation+"=", "true")
+	}
+
 	spec := &deployment.Spec.Template.Spec
 	spec.Containers = extensionswebhook.EnsureContainerWithName(spec.Containers, container)
 	metav1.SetMetaDataLabel(&deployment.Spec.Template.ObjectMeta, labelToIstio, v1beta1constants.LabelNetworkPolicyAllowed)
 
 	return nil
+}
+
+// evacuates reports whether the account of a shoot has the permissions to evacuate machines, by the status of its
+// Infrastructure: without them, drains of provider nodes would wait forever. gardenlet creates the Infrastructure before
+// the Deployment.
+func (e *ensurer) evacuates(ctx context.Context, key client.ObjectKey) (bool, error) {
+	infra := &extensionsv1alpha1.Infrastructure{}
+	if err := e.seed.Get(ctx, key, infra); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+
+		return false, fmt.Errorf("get Infrastructure %s: %w", key, err)
+	}
+
+	status := &api.InfrastructureStatus{}
+	_ = api.Decode(infra.Status.ProviderStatus, nil, status) // A newer version may have written other fields.
+
+	return status.Evacuation, nil
 }
 
 // EnsureMachineControllerManagerVPA implements genericmutator.Ensurer: it adds the policy of the

@@ -4,6 +4,7 @@
 package controlplane
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -12,13 +13,18 @@ import (
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
 	gcontext "github.com/gardener/gardener/extensions/pkg/webhook/context"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"github.com/gardener/gardener/pkg/component/nodemanagement/machinecontrollermanager"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	vpaautoscalingv1 "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/apis/autoscaling.k8s.io/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 )
 
@@ -40,7 +46,7 @@ func TestSidecar(t *testing.T) {
 	d := deployment(corev1.Container{Name: "machine-controller-manager"})
 
 	for range 2 {
-		require.NoError(t, (&ensurer{}).EnsureMachineControllerManagerDeployment(t.Context(), gctx, d, nil))
+		require.NoError(t, (&ensurer{seed: seedWith(t, nil)}).EnsureMachineControllerManagerDeployment(t.Context(), gctx, d, nil))
 		require.Len(t, d.Spec.Template.Spec.Containers, 2)
 	}
 
@@ -60,9 +66,54 @@ func TestEnsurer_AllowInternalServers(t *testing.T) {
 
 	gctx := gcontext.NewInternalGardenContext(&extensionscontroller.Cluster{Shoot: &gardencorev1beta1.Shoot{}})
 	d := deployment()
-	require.NoError(t, (&ensurer{allowInternalServers: true}).EnsureMachineControllerManagerDeployment(t.Context(), gctx, d, nil))
+	require.NoError(t, (&ensurer{seed: seedWith(t, nil), allowInternalServers: true}).EnsureMachineControllerManagerDeployment(t.Context(), gctx, d, nil))
 	require.Contains(t, d.Spec.Template.Spec.Containers[0].Args, "--allow-internal-provider-servers=true")
 	require.NotContains(t, d.Spec.Template.Spec.Containers[0].Args, "--allow-internal-provider-servers=false")
+}
+
+// seedWith returns a seed with the status of an Infrastructure; nil for a seed without one.
+func seedWith(t *testing.T, status *api.InfrastructureStatus) client.Client {
+	t.Helper()
+
+	scheme := runtime.NewScheme()
+	require.NoError(t, extensionsv1alpha1.AddToScheme(scheme))
+
+	infra := &extensionsv1alpha1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "janedoe"}}
+	if status == nil {
+		return fake.NewClientBuilder().WithScheme(scheme).Build()
+	}
+
+	raw, err := json.Marshal(status)
+	require.NoError(t, err)
+
+	infra.Status.ProviderStatus = &runtime.RawExtension{Raw: raw}
+
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(infra).Build()
+}
+
+// TestEnsurer_Evacuation adds --evacuation for accounts with the permissions, and nothing for others: drains of provider
+// nodes would wait forever.
+func TestEnsurer_Evacuation(t *testing.T) {
+	t.Parallel()
+
+	gctx := gcontext.NewInternalGardenContext(&extensionscontroller.Cluster{Shoot: &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Name: "janedoe"}}})
+
+	for _, tc := range []struct {
+		status *api.InfrastructureStatus
+		want   bool
+	}{
+		{},
+		{status: &api.InfrastructureStatus{TypeMeta: api.TypeMeta("InfrastructureStatus")}},
+		{status: &api.InfrastructureStatus{TypeMeta: api.TypeMeta("InfrastructureStatus"), Evacuation: true}, want: true},
+	} {
+		d := deployment()
+		for range 2 {
+			require.NoError(t, (&ensurer{seed: seedWith(t, tc.status)}).EnsureMachineControllerManagerDeployment(t.Context(), gctx, d, nil))
+		}
+
+		args := d.Spec.Template.Spec.Containers[0].Args
+		require.Equal(t, tc.want, slices.Contains(args, "--evacuation=true"), "%v", args)
+	}
 }
 
 // TestShippedSidecar_EqualsGardenerContainer compares the shipped container with Gardener's generic one: operators

@@ -24,6 +24,6 @@ func TestEnsureMachineControllerManagerDeployment_ReachesShootOfSameSeed(t *test
 	require.False(t, networkpolicy.ReachesIstio(t, &d.Spec.Template), "without the webhook")
 
 	gctx := gcontext.NewInternalGardenContext(&extensionscontroller.Cluster{Shoot: &gardencorev1beta1.Shoot{}})
-	require.NoError(t, (&ensurer{}).EnsureMachineControllerManagerDeployment(t.Context(), gctx, d, nil))
+	require.NoError(t, (&ensurer{seed: seedWith(t, nil)}).EnsureMachineControllerManagerDeployment(t.Context(), gctx, d, nil))
 	require.True(t, networkpolicy.ReachesIstio(t, &d.Spec.Template))
 }

@@ -156,7 +156,7 @@ func migrationMethod(instance *kubevirtv1.VirtualMachineInstance) kubevirtv1.Vir
 func networkObstacle(instance *kubevirtv1.VirtualMachineInstance) string {
 	_, bridgeAllowed := instance.Annotations[kubevirtv1.AllowPodBridgeNetworkLiveMigrationAnnotation]
 	for _, spec := range instance.Spec.Domain.Devices.Interfaces {
-		if !isPodNetwork(instance, spec.Name) || spec.Masquerade != nil || (spec.Bridge != nil && bridgeAllowed) {
+		if !isPodNetwork(instance, spec.Name) || spec.Masquerade != nil || spec.PasstBinding != nil || (spec.Bridge != nil && bridgeAllowed) {
 			continue
 		}
 		return fmt.Sprintf("cannot migrate VMI which does not use masquerade%s or a migratable plugin to connect to the pod network",

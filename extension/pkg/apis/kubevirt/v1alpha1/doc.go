@@ -28,7 +28,7 @@ var SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion,
 		&CloudProfileConfig{}, &InfrastructureConfig{}, &InfrastructureStatus{}, &InfrastructureState{}, &ControlPlaneConfig{}, &WorkerConfig{}, &WorkerStatus{},
-		&WorkloadIdentityConfig{},
+		&WorkloadIdentityConfig{}, &BastionStatus{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 

@@ -39,6 +39,24 @@ type CloudProfileConfig struct {
 	SharedNetworks []OfferedNetwork `json:"sharedNetworks,omitzero"`
 	// LoadBalancer describes the load balancers of the provider cluster.
 	LoadBalancer *OfferedLoadBalancer `json:"loadBalancer,omitempty"`
+	// TenantNetworks are the types of networks.tenantNetworks that Shoots can have: config (any CNI
+	// configuration), kubeOVN and ovn; with an empty list ([]), they can have none. Existing networks can stay.
+	// Default: all types.
+	// +optional
+	TenantNetworks []TenantNetworkType `json:"tenantNetworks,omitzero"`
+	// PodNetwork is the default of networks.pod of InfrastructureConfigs. A change applies to new Shoots.
+	// Default: a bridge.
+	PodNetwork *PodNetwork `json:"podNetwork,omitempty"`
+	// Bastion describes the virtual machines of Bastions. Default: Debian.
+	Bastion *OfferedBastion `json:"bastion,omitempty"`
+}
+
+// OfferedBastion describes the virtual machines of Bastions, through which users of shoots reach Nodes by SSH.
+type OfferedBastion struct {
+	// ContainerDisk is a disk image in a container registry, with bash, cloud-init, OpenSSH and sudo. A change
+	// applies to new Bastions. Default: quay.io/containerdisks/debian:13.
+	// +kubebuilder:validation:Required
+	ContainerDisk kubevirtv1.ContainerDiskSource `json:"containerDisk"`
 }
 
 // OfferedLoadBalancer describes the load balancers of the provider cluster.

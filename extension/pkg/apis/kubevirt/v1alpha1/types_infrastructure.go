@@ -28,6 +28,10 @@ type InfrastructureConfig struct {
 
 // NetworksConfig are the networks of a shoot's machines.
 type NetworksConfig struct {
+	// Pod configures the connection of the machines to the pod network of the provider cluster. It must
+	// not be set if a tenant network is the default. Default: podNetwork of the CloudProfileConfig when the
+	// Shoot was created.
+	Pod *PodNetwork `json:"pod,omitempty"`
 	// SharedNetworks are NetworkAttachmentDefinitions of the provider cluster that exist and that
 	// several shoots may use. They are never changed.
 	SharedNetworks []SharedNetwork `json:"sharedNetworks,omitempty"`
@@ -35,6 +39,24 @@ type NetworksConfig struct {
 	// shoot.
 	TenantNetworks []TenantNetwork `json:"tenantNetworks,omitempty"`
 }
+
+// PodNetwork configures the connection of machines to the pod network of the provider cluster.
+type PodNetwork struct {
+	// Binding is bridge, masquerade, passt, or the name of a network binding plugin that is registered in
+	// the provider's KubeVirt resource. A change replaces the machines. Default: bridge.
+	Binding string `json:"binding,omitempty"`
+	// AllowBridgeLiveMigration allows the live migration of machines with the binding bridge. Set it only
+	// if the pod network keeps the addresses of machines, as those of Kube-OVN and OVN-Kubernetes do. A
+	// change replaces no machines, and applies to new ones.
+	AllowBridgeLiveMigration bool `json:"allowBridgeLiveMigration,omitempty"`
+}
+
+// The bindings of KubeVirt. Other names are those of plugins.
+const (
+	BindingBridge     = "bridge"
+	BindingMasquerade = "masquerade"
+	BindingPasst      = "passt"
+)
 
 // SharedNetwork refers to a NetworkAttachmentDefinition of the provider cluster.
 type SharedNetwork struct {
@@ -53,14 +75,54 @@ type TenantNetwork struct {
 	// after the shoot's technical ID and this name.
 	// +kubebuilder:validation:Required
 	Name string `json:"name"`
-	// Config is the CNI configuration of the network, in JSON.
-	// +kubebuilder:validation:Required
-	Config string `json:"config"`
+	// Config is the CNI configuration of the network, in JSON. Exactly one of config, kubeOVN and ovn is
+	// required.
+	Config string `json:"config,omitempty"`
+	// KubeOVN is a network of Kube-OVN: a Subnet in a Vpc of its own. It cannot be the default, since it has no
+	// route to other networks.
+	KubeOVN *VirtualNetwork `json:"kubeOVN,omitempty"`
+	// OVN is a network of OVN-Kubernetes: a UserDefinedNetwork. It cannot be the default, since it has no route
+	// to other networks.
+	OVN *VirtualNetwork `json:"ovn,omitempty"`
 	// Default makes this network the machines' primary network instead of the pod network of the
 	// provider cluster. At most one network can be the default.
 	Default bool `json:"default,omitempty"`
 
 	Attachment `json:",inline"`
+}
+
+// VirtualNetwork is a network that the network plugin of the provider cluster creates.
+type VirtualNetwork struct {
+	// CIDR is the IPv4 range of the network, such as 10.100.0.0/16. The network plugin assigns an address to each
+	// machine. The range must not overlap with the networks of the Shoot. It cannot be changed: to have another
+	// range, add a network with another name, and remove this one.
+	// +kubebuilder:validation:Required
+	CIDR string `json:"cidr"`
+}
+
+// TenantNetworkType is the field of a TenantNetwork that describes it.
+// +kubebuilder:validation:Enum=config;kubeOVN;ovn
+type TenantNetworkType string
+
+// The types of tenant networks.
+const (
+	TenantNetworkConfig  TenantNetworkType = "config"
+	TenantNetworkKubeOVN TenantNetworkType = "kubeOVN"
+	TenantNetworkOVN     TenantNetworkType = "ovn"
+)
+
+// Type returns the type of the network; empty if it has none.
+func (n *TenantNetwork) Type() TenantNetworkType {
+	switch {
+	case n.KubeOVN != nil:
+		return TenantNetworkKubeOVN
+	case n.OVN != nil:
+		return TenantNetworkOVN
+	case n.Config != "":
+		return TenantNetworkConfig
+	default:
+		return ""
+	}
 }
 
 // Attachment configures how the machines are connected to a network.
@@ -103,6 +165,14 @@ type InfrastructureStatus struct {
 
 	// Namespace is the namespace of the machines in the provider cluster.
 	Namespace string `json:"namespace,omitempty"`
+	// Evacuation is set if the driver evacuates the machines when their provider node is drained: the account
+	// has the permissions, or had them when existing machines were created.
+	Evacuation bool `json:"evacuation,omitempty"`
+	// EvacuationDenied is set if evacuation is set, but the account has lost the permissions: KubeVirt evacuates
+	// new machines, as without evacuation.
+	EvacuationDenied bool `json:"evacuationDenied,omitempty"`
+	// PodNetwork is the connection of the machines to the pod network. Default: a bridge.
+	PodNetwork *PodNetwork `json:"podNetwork,omitempty"`
 	// Networks are the networks of the machines.
 	Networks []NetworkStatus `json:"networks,omitempty"`
 }
@@ -128,6 +198,15 @@ type NetworkStatus struct {
 type InfrastructureState struct {
 	metav1.TypeMeta `json:",inline"`
 
+	// Evacuation and EvacuationDenied are those of the status.
+	Evacuation       bool `json:"evacuation,omitempty"`
+	EvacuationDenied bool `json:"evacuationDenied,omitempty"`
+	// DefaultPodNetwork is podNetwork of the CloudProfileConfig when the Shoot was created. Later changes
+	// of the CloudProfileConfig do not replace its machines.
+	DefaultPodNetwork *PodNetwork `json:"defaultPodNetwork,omitempty"`
+	// VirtualNetworks are the types of networks of network plugins of which objects may exist in the provider
+	// cluster. They are recorded before the first object is created.
+	VirtualNetworks []TenantNetworkType `json:"virtualNetworks,omitempty"`
 	// Networks are the networks of the machines.
 	Networks []NetworkState `json:"networks,omitempty"`
 }

@@ -61,6 +61,19 @@ type WorkerStatus struct {
 
 	// MachineImages are the images of the worker pools.
 	MachineImages []MachineImage `json:"machineImages,omitempty"`
+	// NotMigratable are the worker pools whose machines cannot be live-migrated, by their configuration.
+	// When their provider node is drained, they are replaced.
+	NotMigratable []NotMigratablePool `json:"notMigratable,omitempty"`
+}
+
+// NotMigratablePool is a worker pool whose machines cannot be live-migrated.
+type NotMigratablePool struct {
+	// Name is the name of the worker pool.
+	// +kubebuilder:validation:Required
+	Name string `json:"name"`
+	// Reason has the fields that prevent live migration, with the remedies.
+	// +kubebuilder:validation:Required
+	Reason string `json:"reason"`
 }
 
 // MachineImage is an image of a worker pool.

@@ -106,6 +106,15 @@ func validateZones(names []string, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// ValidateOfferedBastion returns the errors of CloudProfileConfig.bastion.
+func ValidateOfferedBastion(b *api.OfferedBastion, path *field.Path) field.ErrorList {
+	if b == nil || b.ContainerDisk.Image != "" {
+		return nil
+	}
+
+	return field.ErrorList{field.Required(path.Child("containerDisk", "image"), "")}
+}
+
 // ValidateStorageClass returns the errors of the name of a storage class.
 func ValidateStorageClass(name string, path *field.Path) field.ErrorList {
 	return validateObjectName(name, path)

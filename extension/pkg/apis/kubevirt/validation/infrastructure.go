@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -27,8 +28,10 @@ import (
 func ValidateInfrastructureConfig(config *api.InfrastructureConfig, path *field.Path) field.ErrorList {
 	networks := path.Child("networks")
 
-	errs := append(validateTenantNetworks(config.Networks.TenantNetworks, networks.Child("tenantNetworks")),
-		validateSharedNetworks(config.Networks.SharedNetworks, networks.Child("sharedNetworks"))...)
+	errs := slices.Concat(
+		validatePod(&config.Networks, networks),
+		validateTenantNetworks(config.Networks.TenantNetworks, networks.Child("tenantNetworks")),
+		validateSharedNetworks(config.Networks.SharedNetworks, networks.Child("sharedNetworks")))
 
 	if config.Namespace != nil && config.Namespace.Create {
 		errs = append(errs, validateNamespaces(config.Networks.SharedNetworks, networks.Child("sharedNetworks"))...)
@@ -54,37 +57,6 @@ func ValidateNetworkCount(config *api.InfrastructureConfig, path *field.Path) fi
 
 	return field.ErrorList{field.Invalid(path.Child("networks"), field.OmitValueType{}, fmt.Sprintf(
 		"must have at most %d tenantNetworks and sharedNetworks together, since each is an interface of each machine; remove networks", maxNetworks))}
-}
-
-func validateTenantNetworks(networks []api.TenantNetwork, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-
-	names := sets.New[string]()
-	defaults := 0
-
-	for i, n := range networks {
-		path := path.Index(i)
-		errs = append(errs, validateName(n.Name, path.Child("name"))...)
-
-		if names.Has(n.Name) {
-			errs = append(errs, field.Duplicate(path.Child("name"), n.Name))
-		}
-
-		if err := validateCNIConfig(n.Config); err != nil {
-			errs = append(errs, field.Invalid(path.Child("config"), field.OmitValueType{}, err.Error()))
-		}
-
-		if n.Default {
-			if defaults++; defaults > 1 {
-				errs = append(errs, field.Forbidden(path.Child("default"), "another network is already the default; set default for one network only"))
-			}
-		}
-
-		errs = append(errs, validateAttachment(n.Attachment, n.Default, path)...)
-		names.Insert(n.Name)
-	}
-
-	return errs
 }
 
 func validateSharedNetworks(networks []api.SharedNetwork, path *field.Path) field.ErrorList {
@@ -147,6 +119,10 @@ func validateCNIConfig(text string) error {
 		Plugins []json.RawMessage `json:"plugins"`
 	}
 
+	if text == "" {
+		return fmt.Errorf("set one of config, kubeOVN and ovn; config must be a CNI configuration in JSON")
+	}
+
 	if err := json.Unmarshal([]byte(text), &config); err != nil {
 		return fmt.Errorf("must be a CNI configuration in JSON: %w", err)
 	}
@@ -159,11 +135,16 @@ func validateCNIConfig(text string) error {
 }
 
 // ValidateNetworking returns the errors of spec.networking of a Shoot, from which gardenlet takes the addresses of
-// the nodes.
-func ValidateNetworking(spec *gardencorev1beta1.Networking, config *api.InfrastructureConfig) field.ErrorList {
+// the nodes. pod is the connection of the machines to the pod network, which may be nil.
+func ValidateNetworking(spec *gardencorev1beta1.Networking, config *api.InfrastructureConfig, pod *api.PodNetwork) field.ErrorList {
 	networking := ptr.Deref(spec, gardencorev1beta1.Networking{})
 	path := field.NewPath("spec", "networking")
 	subnets := DefaultSubnets(config)
+
+	networks := field.NewPath("spec", "provider", "infrastructureConfig", "networks")
+	if errs := append(validateRanges(&networking, config.Networks.TenantNetworks, pod, networks), validateEncapsulation(&networking, pod, networks)...); len(errs) > 0 {
+		return errs
+	}
 
 	switch {
 	case gardencorev1beta1.IsIPv6SingleStack(networking.IPFamilies):
@@ -201,13 +182,12 @@ func validateNodesNetwork(cidr string, subnets []string, path *field.Path) field
 
 // DefaultSubnets returns the subnets of the default tenant network; nil if there is none.
 func DefaultSubnets(config *api.InfrastructureConfig) []string {
-	for _, network := range config.Networks.TenantNetworks {
-		if network.Default {
-			return nodeSubnets(network.Config)
-		}
+	i := defaultNetwork(&config.Networks)
+	if i < 0 {
+		return nil
 	}
 
-	return nil
+	return nodeSubnets(config.Networks.TenantNetworks[i].Config)
 }
 
 // nodeSubnets returns the subnets from which the IPAM plugin of a CNI configuration takes addresses;

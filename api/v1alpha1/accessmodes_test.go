@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package checks
+package v1alpha1_test
 
 import (
 	"testing"
@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
 func TestEffectiveModes(t *testing.T) {
@@ -43,7 +45,7 @@ func TestEffectiveModes(t *testing.T) {
 			t.Parallel()
 
 			requested := &cdiv1beta1.StorageSpec{AccessModes: tc.given, VolumeMode: tc.mode}
-			got, volume := effectiveModes(requested, &cdiv1beta1.StorageProfile{Status: cdiv1beta1.StorageProfileStatus{ClaimPropertySets: tc.sets}})
+			got, volume := v1alpha1.EffectiveModes(requested, &cdiv1beta1.StorageProfile{Status: cdiv1beta1.StorageProfileStatus{ClaimPropertySets: tc.sets}})
 			require.Equal(t, tc.want, got, tc.reason)
 			require.Equal(t, tc.volume, volume, tc.reason)
 		})

@@ -1,0 +1,200 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bastion reconciles Bastions: small virtual machines in the provider cluster, through which the users of a
+// shoot reach its Nodes by SSH. Gardener creates a Bastion for `gardenctl ssh`, and deletes it when it has expired.
+// The package must not depend on machines: a bastion is no Node, and has none of the tags by which
+// machine-controller-manager and cloud-controller-manager find machines.
+package bastion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
+	"github.com/gardener/gardener/extensions/pkg/util"
+	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	reconcilerutils "github.com/gardener/gardener/pkg/controllerutils/reconciler"
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/errorcodes"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/ownership"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
+)
+
+const (
+	// waitInterval is the time after which a bastion that is being created or deleted is looked at again.
+	waitInterval = 5 * time.Second
+	// attemptTimeout bounds a forced deletion.
+	attemptTimeout = time.Minute
+)
+
+// actuator implements bastion.Actuator.
+type actuator struct {
+	seed               client.Client
+	newProviderCluster providercluster.Factory
+}
+
+// Reconcile implements bastion.Actuator.
+func (a *actuator) Reconcile(ctx context.Context, _ logr.Logger, b *extensionsv1alpha1.Bastion, cluster *extensionscontroller.Cluster) error {
+	err := a.reconcile(ctx, b, cluster)
+
+	return inTime(util.DetermineError(providercluster.Explain(err), errorcodes.Known))
+}
+
+func (a *actuator) reconcile(ctx context.Context, b *extensionsv1alpha1.Bastion, cluster *extensionscontroller.Cluster) error {
+	if cluster.CloudProfile == nil || cluster.Shoot == nil {
+		return fmt.Errorf("the Cluster %s has no CloudProfile or no Shoot", b.Namespace)
+	}
+
+	profile := &api.CloudProfileConfig{}
+	if errs := api.Decode(cluster.CloudProfile.Spec.ProviderConfig, field.NewPath("CloudProfile", "spec", "providerConfig"), profile); len(errs) > 0 {
+		return v1beta1helper.NewErrorWithCodes(errs.ToAggregate(), gardencorev1beta1.ErrorRetryableConfigurationProblem)
+	}
+
+	infra, err := a.infrastructure(ctx, b, cluster)
+	if err != nil {
+		return err
+	}
+
+	f, err := a.newFlow(ctx, b, cluster)
+	if err != nil {
+		return err
+	}
+
+	defer f.provider.Close()
+
+	if f.namespace == "" {
+		f.namespace = infra.Namespace
+	}
+
+	if err := a.record(ctx, f); err != nil {
+		return err
+	}
+
+	ingress, err := f.reconcile(ctx, infra, profile)
+	if err != nil {
+		return err
+	}
+
+	before := b.DeepCopy()
+	b.Status.Ingress = ingress
+
+	return a.seed.Status().Patch(ctx, b, client.MergeFrom(before))
+}
+
+// infrastructure returns the namespace and the networks of the shoot's machines.
+func (a *actuator) infrastructure(ctx context.Context, b *extensionsv1alpha1.Bastion, cluster *extensionscontroller.Cluster) (*api.InfrastructureStatus, error) {
+	infra := &extensionsv1alpha1.Infrastructure{}
+	if err := a.seed.Get(ctx, client.ObjectKey{Namespace: b.Namespace, Name: cluster.Shoot.Name}, infra); err != nil {
+		return nil, fmt.Errorf("get Infrastructure %s: %w", cluster.Shoot.Name, err)
+	}
+
+	status := &api.InfrastructureStatus{}
+	_ = api.Decode(infra.Status.ProviderStatus, nil, status) // A newer version may have written it.
+
+	if status.Namespace == "" {
+		return nil, fmt.Errorf("the status of Infrastructure %s has no namespace yet; reconcile the Shoot", infra.Name)
+	}
+
+	return status, nil
+}
+
+func (a *actuator) newFlow(ctx context.Context, b *extensionsv1alpha1.Bastion, cluster *extensionscontroller.Cluster) (*flow, error) {
+	provider, err := a.newProviderCluster(ctx, a.seed, corev1.SecretReference{Namespace: b.Namespace, Name: v1beta1constants.SecretNameCloudProvider})
+	if err != nil {
+		return nil, err
+	}
+
+	return &flow{provider: provider, bastion: b, owner: ownership.Of(cluster.Shoot), namespace: recorded(b).Namespace}, nil
+}
+
+// recorded returns where objects may exist in the provider cluster; nowhere if its namespace is empty.
+func recorded(b *extensionsv1alpha1.Bastion) *api.BastionStatus {
+	status := &api.BastionStatus{}
+	_ = api.Decode(b.Status.ProviderStatus, nil, status)
+
+	return status
+}
+
+// record records the namespace before the first object is written. Without the record, a deletion would need credentials
+// that may never have worked.
+func (a *actuator) record(ctx context.Context, f *flow) error {
+	if recorded(f.bastion).Namespace != "" {
+		return nil
+	}
+
+	before := f.bastion.DeepCopy()
+	f.bastion.Status.ProviderStatus = &runtime.RawExtension{Object: &api.BastionStatus{TypeMeta: api.TypeMeta("BastionStatus"), Namespace: f.namespace}}
+
+	if err := a.seed.Status().Patch(ctx, f.bastion, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("record that objects may exist: %w", err)
+	}
+
+	return nil
+}
+
+// Delete implements bastion.Actuator.
+func (a *actuator) Delete(ctx context.Context, _ logr.Logger, b *extensionsv1alpha1.Bastion, cluster *extensionscontroller.Cluster) error {
+	err := util.DetermineError(providercluster.Explain(a.delete(ctx, b, cluster)), errorcodes.Known)
+
+	return inTime(errorcodes.OfDeletion(err, cluster.Shoot, time.Now()))
+}
+
+func (a *actuator) delete(ctx context.Context, b *extensionsv1alpha1.Bastion, cluster *extensionscontroller.Cluster) error {
+	if recorded(b).Namespace == "" {
+		return nil
+	}
+
+	if cluster.Shoot == nil {
+		return fmt.Errorf("the Cluster %s has no Shoot", b.Namespace)
+	}
+
+	f, err := a.newFlow(ctx, b, cluster)
+	if err != nil {
+		return err
+	}
+
+	defer f.provider.Close()
+
+	return f.delete(ctx)
+}
+
+// ForceDelete implements bastion.Actuator. It deletes what it can.
+func (a *actuator) ForceDelete(ctx context.Context, log logr.Logger, b *extensionsv1alpha1.Bastion, cluster *extensionscontroller.Cluster) error {
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+
+	if err := a.delete(ctx, b, cluster); err != nil {
+		log.Info("Failed to delete the bastion in the provider cluster during forced deletion; its objects may remain",
+			"label", kubevirt.LabelShoot+"="+b.Namespace, "reason", err.Error())
+	}
+
+	return nil
+}
+
+// waitingError is the error of a bastion that is being created or deleted.
+type waitingError struct{ error }
+
+// inTime makes the library call the actuator again soon if it waits for the provider cluster. The library does not unwrap
+// errors.
+func inTime(err error) error {
+	if waiting := (waitingError{}); errors.As(err, &waiting) {
+		return &reconcilerutils.RequeueAfterError{RequeueAfter: waitInterval, Cause: err}
+	}
+
+	return err
+}
+
+func waiting(format string, args ...any) error { return waitingError{fmt.Errorf(format, args...)} }

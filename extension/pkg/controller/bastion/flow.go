@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bastion
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/ownership"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
+)
+
+// flow is an operation on the objects of one bastion, which have the same name. It needs no permission that the account
+// does not have for machines and load balancers.
+type flow struct {
+	provider *providercluster.Cluster
+	bastion  *extensionsv1alpha1.Bastion
+	owner    ownership.Owner
+	// namespace is the namespace of the shoot's machines.
+	namespace string
+}
+
+// reconcile creates the bastion, and returns its address. The policy precedes the machine, whose users are root.
+func (f *flow) reconcile(ctx context.Context, infra *api.InfrastructureStatus, profile *api.CloudProfileConfig) (*corev1.LoadBalancerIngress, error) {
+	policy := f.networkPolicy()
+	service := f.service(profile)
+
+	policies := func(existing *networkingv1.NetworkPolicy) bool {
+		changed := !equality.Semantic.DeepEqual(existing.Spec, policy.Spec)
+		existing.Spec = policy.Spec
+
+		return changed
+	}
+	services := func(existing *corev1.Service) bool {
+		changed := !equality.Semantic.DeepEqual(existing.Spec.LoadBalancerSourceRanges, service.Spec.LoadBalancerSourceRanges)
+		existing.Spec.LoadBalancerSourceRanges = service.Spec.LoadBalancerSourceRanges
+
+		return changed
+	}
+
+	if _, err := ensure(ctx, f, policy, &networkingv1.NetworkPolicy{}, policies); err != nil {
+		return nil, err
+	}
+
+	if _, err := ensure(ctx, f, f.secret(), &corev1.Secret{}, never[*corev1.Secret]); err != nil {
+		return nil, err
+	}
+
+	machine, err := ensure(ctx, f, f.virtualMachine(infra, profile), &kubevirtv1.VirtualMachine{}, never[*kubevirtv1.VirtualMachine])
+	if err != nil {
+		return nil, err
+	}
+
+	if service, err = ensure(ctx, f, service, &corev1.Service{}, services); err != nil {
+		return nil, err
+	}
+
+	if !machine.Status.Ready {
+		return nil, waiting("the virtual machine %s of the bastion does not accept SSH connections yet; its status is %.64q", f.key(), machine.Status.PrintableStatus)
+	}
+
+	return f.addressOf(service)
+}
+
+// never is the update of an object that does not change: user data are immutable.
+func never[T client.Object](T) bool { return false }
+
+// ensure creates an object, or updates it if it differs, and returns it as it exists.
+func ensure[T client.Object](ctx context.Context, f *flow, desired, existing T, update func(existing T) (changed bool)) (T, error) {
+	description := fmt.Sprintf("%T %s of the bastion", existing, f.key())
+
+	switch err := f.provider.Get(ctx, f.key(), existing); {
+	case apierrors.IsNotFound(err):
+		if err := f.provider.Create(ctx, desired); err != nil {
+			return existing, fmt.Errorf("create %s: %w", description, err)
+		}
+
+		return desired, nil
+	case err != nil:
+		return existing, fmt.Errorf("get %s: %w", description, err)
+	}
+
+	if err := f.owner.Check(description, existing); err != nil {
+		return existing, err
+	}
+
+	if !update(existing) {
+		return existing, nil
+	}
+
+	if err := f.provider.Update(ctx, existing); err != nil {
+		return existing, fmt.Errorf("update %s: %w", description, err)
+	}
+
+	return existing, nil
+}
+
+// addressOf returns the address of a load balancer. It becomes an argument of the user's ssh: a provider cluster must not
+// choose another argument.
+func (f *flow) addressOf(service *corev1.Service) (*corev1.LoadBalancerIngress, error) {
+	for _, ingress := range service.Status.LoadBalancer.Ingress {
+		if _, err := netip.ParseAddr(ingress.IP); err == nil {
+			return &corev1.LoadBalancerIngress{IP: ingress.IP}, nil
+		}
+
+		if len(validation.IsDNS1123Subdomain(ingress.Hostname)) == 0 {
+			return &corev1.LoadBalancerIngress{Hostname: ingress.Hostname}, nil
+		}
+	}
+
+	return nil, waiting("the load balancer of Service %s of the bastion has no valid address yet; check that the provider cluster implements Services of type LoadBalancer", f.key())
+}
+
+// delete deletes the bastion, and waits until its machine is gone, which the policy restricts as long as it runs.
+func (f *flow) delete(ctx context.Context) error {
+	for _, object := range []client.Object{&corev1.Service{}, &kubevirtv1.VirtualMachine{}} {
+		exists, err := f.remove(ctx, object)
+		if err != nil {
+			return err
+		}
+
+		if exists {
+			return waiting("%T %s of the bastion is being deleted", object, f.key())
+		}
+	}
+
+	// As for the Secrets of machines, the account has no permission to delete one by its name.
+	err := f.provider.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(f.namespace), client.MatchingLabels(f.labels()))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete the Secret %s of the bastion: %w", f.key(), err)
+	}
+
+	_, err = f.remove(ctx, &networkingv1.NetworkPolicy{})
+
+	return err
+}
+
+// remove deletes an object of the bastion. It reports whether the object existed.
+func (f *flow) remove(ctx context.Context, object client.Object) (existed bool, _ error) {
+	err := f.provider.Get(ctx, f.key(), object)
+	if err == nil && !f.owner.Owns(object) || apierrors.IsNotFound(err) {
+		return false, nil
+	}
+
+	if err != nil {
+		return false, fmt.Errorf("get %T %s of the bastion: %w", object, f.key(), err)
+	}
+
+	if object.GetDeletionTimestamp() != nil {
+		return true, nil
+	}
+
+	uid := object.GetUID()
+	if err := f.provider.Delete(ctx, object, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return true, fmt.Errorf("delete %T %s of the bastion: %w", object, f.key(), err)
+	}
+
+	return true, nil
+}
+
+func (f *flow) key() client.ObjectKey {
+	return client.ObjectKey{Namespace: f.namespace, Name: nameOf(f.bastion, f.owner)}
+}
+
+func (f *flow) meta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: f.namespace, Name: f.key().Name, Labels: f.labels()}
+}

@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bastion
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+)
+
+func TestFlow_AddressOf(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		reason  string
+		ingress corev1.LoadBalancerIngress
+		valid   bool
+	}{
+		"IPv4":     {"the usual address", corev1.LoadBalancerIngress{IP: "203.0.113.5"}, true},
+		"IPv6":     {"the usual address", corev1.LoadBalancerIngress{IP: "2001:db8::5"}, true},
+		"Hostname": {"load balancers of clouds", corev1.LoadBalancerIngress{Hostname: "lb-5.example.com"}, true},
+		"Option":   {"ssh would run a command", corev1.LoadBalancerIngress{Hostname: "-oProxyCommand=touch"}, false},
+		"Text":     {"it is no address", corev1.LoadBalancerIngress{IP: "-oProxyCommand=touch"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			l := newLandscape(t)
+			require.Error(t, l.reconcile(t))
+			l.start(t, tc.ingress)
+
+			err := l.reconcile(t)
+			require.Equal(t, tc.valid, err == nil, "%s: %v", tc.reason, err)
+			require.Equal(t, tc.valid, l.bastion.Status.Ingress != nil, tc.reason)
+		})
+	}
+}
+
+func TestFlow_Network(t *testing.T) {
+	t.Parallel()
+
+	plugin := &kubevirtv1.PluginBinding{Name: "l2bridge"}
+
+	for name, tc := range map[string]struct {
+		reason  string
+		infra   api.InfrastructureStatus
+		binding kubevirtv1.Interface
+		network string
+	}{
+		"Default": {reason: "the pod network", binding: kubevirtv1.Interface{InterfaceBindingMethod: kubevirtv1.InterfaceBindingMethod{Masquerade: &kubevirtv1.InterfaceMasquerade{}}}},
+		"Plugin": {
+			reason: "the pod network needs it", infra: api.InfrastructureStatus{PodNetwork: &api.PodNetwork{Binding: "l2bridge"}}, binding: kubevirtv1.Interface{Binding: plugin},
+		},
+		"Secondary network": {
+			reason: "load balancers use the pod network", infra: api.InfrastructureStatus{Networks: []api.NetworkStatus{{Name: "storage"}}},
+			binding: kubevirtv1.Interface{InterfaceBindingMethod: kubevirtv1.InterfaceBindingMethod{Masquerade: &kubevirtv1.InterfaceMasquerade{}}},
+		},
+		"Default network": {
+			reason: "the machines are not on the pod network", infra: api.InfrastructureStatus{Networks: []api.NetworkStatus{{Name: "a/net", Default: true}}},
+			binding: kubevirtv1.Interface{InterfaceBindingMethod: kubevirtv1.InterfaceBindingMethod{Bridge: &kubevirtv1.InterfaceBridge{}}}, network: "a/net",
+		},
+		"Default network with plugin": {
+			reason:  "the network needs it",
+			infra:   api.InfrastructureStatus{Networks: []api.NetworkStatus{{Name: "net", Default: true, Attachment: api.Attachment{Binding: plugin}}}},
+			binding: kubevirtv1.Interface{Binding: plugin}, network: "net",
+		},
+	} {
+		nic, network := (&flow{}).network(&tc.infra)
+		tc.binding.Name = primaryInterface
+		require.Equal(t, tc.binding, nic, "%s: %s", name, tc.reason)
+
+		if tc.network == "" {
+			require.NotNil(t, network.Pod, name)
+		} else {
+			require.Equal(t, &kubevirtv1.MultusNetwork{NetworkName: tc.network, Default: true}, network.Multus, name)
+		}
+	}
+}

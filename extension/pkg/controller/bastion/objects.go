@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bastion
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/ownership"
+)
+
+const (
+	// defaultImage is not pinned: its publisher rebuilds it with security updates, and a bastion exists for hours.
+	defaultImage = "quay.io/containerdisks/debian:13"
+
+	sshPort = 22
+
+	// The names of the disks and of the interface of the virtual machine.
+	rootDisk, cloudInitDisk, primaryInterface = "root", "cloud-init", "default"
+)
+
+// nameOf returns the name of the objects of a bastion. Its prefix is the technical ID as far as it fits into the name of
+// a Service; its end differs for each bastion, also for Shoots of other landscapes.
+func nameOf(b *extensionsv1alpha1.Bastion, owner ownership.Owner) string {
+	const longest = 40
+
+	sum := sha256.Sum256([]byte(string(owner.UID) + "/" + owner.TechnicalID + "/" + b.Name))
+
+	return fmt.Sprintf("%.*s-bastion-%x", longest, owner.TechnicalID, sum[:5])
+}
+
+// labels select the pod of the bastion.
+func (f *flow) labels() map[string]string {
+	labels := f.owner.Labels()
+	labels[kubevirt.LabelBastion] = f.key().Name
+
+	return labels
+}
+
+// secret returns the user data: a script with the public key of the user.
+func (f *flow) secret() *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: f.meta(), Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"userdata": f.bastion.Spec.UserData}}
+}
+
+// networkPolicy admits the clients of the bastion, and allows it to connect to the machines of the shoot only: the users
+// of the shoot are root in it, inside the pod network of the provider cluster.
+func (f *flow) networkPolicy() *networkingv1.NetworkPolicy {
+	ssh := []networkingv1.NetworkPolicyPort{{Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To(intstr.FromInt32(sshPort))}}
+	machines := metav1.LabelSelector{MatchLabels: map[string]string{providerspec.TagCluster: f.owner.TechnicalID}}
+
+	var clients []networkingv1.NetworkPolicyPeer
+	for _, ingress := range f.bastion.Spec.Ingress {
+		clients = append(clients, networkingv1.NetworkPolicyPeer{IPBlock: ingress.IPBlock.DeepCopy()})
+	}
+
+	return &networkingv1.NetworkPolicy{
+		ObjectMeta: f.meta(),
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: f.labels()},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
+			Ingress:     []networkingv1.NetworkPolicyIngressRule{{From: clients, Ports: ssh}},
+			Egress:      []networkingv1.NetworkPolicyEgressRule{{To: []networkingv1.NetworkPolicyPeer{{PodSelector: &machines}}, Ports: ssh}},
+		},
+	}
+}
+
+// service returns the load balancer. It keeps the addresses of the clients, by which the NetworkPolicy admits them.
+func (f *flow) service(profile *api.CloudProfileConfig) *corev1.Service {
+	service := &corev1.Service{
+		ObjectMeta: f.meta(),
+		Spec: corev1.ServiceSpec{
+			Type:                     corev1.ServiceTypeLoadBalancer,
+			Selector:                 f.labels(),
+			Ports:                    []corev1.ServicePort{{Name: "ssh", Protocol: corev1.ProtocolTCP, Port: sshPort, TargetPort: intstr.FromInt32(sshPort)}},
+			LoadBalancerSourceRanges: rangesOf(f.bastion),
+			ExternalTrafficPolicy:    corev1.ServiceExternalTrafficPolicyLocal,
+		},
+	}
+
+	if offered := profile.LoadBalancer; offered != nil && offered.Class != "" {
+		service.Spec.LoadBalancerClass = &offered.Class
+	}
+
+	return service
+}
+
+// virtualMachine returns the machine of the bastion. It restarts on another node when its node is drained.
+func (f *flow) virtualMachine(infra *api.InfrastructureStatus, profile *api.CloudProfileConfig) *kubevirtv1.VirtualMachine {
+	disk := kubevirtv1.DiskDevice{Disk: &kubevirtv1.DiskTarget{Bus: kubevirtv1.DiskBusVirtio}}
+	nic, network := f.network(infra)
+	image := kubevirtv1.ContainerDiskSource{Image: defaultImage}
+
+	if profile.Bastion != nil {
+		image = profile.Bastion.ContainerDisk
+	}
+
+	userData := &kubevirtv1.CloudInitNoCloudSource{UserDataSecretRef: &corev1.LocalObjectReference{Name: f.key().Name}}
+
+	return &kubevirtv1.VirtualMachine{
+		ObjectMeta: f.meta(),
+		Spec: kubevirtv1.VirtualMachineSpec{
+			RunStrategy: ptr.To(kubevirtv1.RunStrategyAlways),
+			Template: &kubevirtv1.VirtualMachineInstanceTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: f.labels()},
+				Spec: kubevirtv1.VirtualMachineInstanceSpec{
+					Domain: kubevirtv1.DomainSpec{
+						CPU:       &kubevirtv1.CPU{Cores: 1},
+						Memory:    &kubevirtv1.Memory{Guest: ptr.To(resource.MustParse("512Mi"))},
+						Resources: kubevirtv1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}},
+						Devices: kubevirtv1.Devices{
+							Disks:      []kubevirtv1.Disk{{Name: rootDisk, DiskDevice: disk}, {Name: cloudInitDisk, DiskDevice: disk}},
+							Interfaces: []kubevirtv1.Interface{nic},
+							Rng:        &kubevirtv1.Rng{},
+						},
+					},
+					Networks: []kubevirtv1.Network{network},
+					Volumes: []kubevirtv1.Volume{
+						{Name: rootDisk, VolumeSource: kubevirtv1.VolumeSource{ContainerDisk: &image}},
+						{Name: cloudInitDisk, VolumeSource: kubevirtv1.VolumeSource{CloudInitNoCloud: userData}},
+					},
+					ReadinessProbe:                &kubevirtv1.Probe{Handler: kubevirtv1.Handler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(sshPort)}}},
+					EvictionStrategy:              ptr.To(kubevirtv1.EvictionStrategyNone),
+					TerminationGracePeriodSeconds: ptr.To(int64(0)),
+				},
+			},
+		},
+	}
+}
+
+// network returns the network of the bastion: the one through which the load balancers of the provider cluster reach the
+// machines of the shoot, and these each other.
+func (f *flow) network(infra *api.InfrastructureStatus) (kubevirtv1.Interface, kubevirtv1.Network) {
+	nic := kubevirtv1.Interface{Name: primaryInterface}
+	network := kubevirtv1.Network{Name: primaryInterface}
+
+	for _, n := range infra.Networks {
+		if !n.Default {
+			continue
+		}
+
+		network.Multus = &kubevirtv1.MultusNetwork{NetworkName: n.Name, Default: true}
+
+		if nic.Binding = n.Binding.DeepCopy(); nic.Binding == nil {
+			nic.Bridge = &kubevirtv1.InterfaceBridge{}
+		}
+
+		return nic, network
+	}
+
+	network.Pod = &kubevirtv1.PodNetwork{}
+
+	switch pod := infra.PodNetwork; {
+	case pod == nil || pod.Binding == "" || pod.Binding == api.BindingBridge || pod.Binding == api.BindingMasquerade || pod.Binding == api.BindingPasst:
+		nic.Masquerade = &kubevirtv1.InterfaceMasquerade{}
+	default:
+		nic.Binding = &kubevirtv1.PluginBinding{Name: pod.Binding}
+	}
+
+	return nic, network
+}
