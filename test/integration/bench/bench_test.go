@@ -22,6 +22,7 @@ import (
 
 // Numbers of objects. The machines are small, so that the lab's hosts have room for them.
 const (
+	ten      = 10
 	fifty    = 50
 	hundred  = 100
 	burst    = 200

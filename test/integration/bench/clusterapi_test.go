@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -134,7 +135,28 @@ func (c *clusterAPI) applyTypes(t *testing.T, port int) {
 		d.SetLabels(map[string]string{"cluster.x-k8s.io/provider": "kubevirt", "cluster.x-k8s.io/v1beta1": "v1alpha1"})
 	}
 
-	require.NoError(t, harness.Lab().Control.Apply(t.Context(), append(core, provider...)))
+	all := append(core, provider...)
+	require.NoError(t, harness.Lab().Control.Apply(t.Context(), all))
+	harness.Eventually(t, "the API server serves the types", func(context.Context) (bool, error) { return c.serves(all) })
+}
+
+// serves reports whether the API server's discovery, which both programs read when they start, has the types.
+func (c *clusterAPI) serves(definitions []unstructured.Unstructured) (bool, error) {
+	_, lists, err := c.Target.Discovery().ServerGroupsAndResources()
+	if err != nil {
+		return false, err
+	}
+
+	served := map[string]bool{}
+
+	for _, list := range lists {
+		for i := range list.APIResources {
+			group, _, _ := strings.Cut(list.GroupVersion, "/")
+			served[list.APIResources[i].Name+"."+group] = true
+		}
+	}
+
+	return !slices.ContainsFunc(definitions, func(d unstructured.Unstructured) bool { return !served[d.GetName()] }), nil
 }
 
 // definitions returns the objects of a folder of YAML files with one object each.

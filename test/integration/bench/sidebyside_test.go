@@ -57,7 +57,7 @@ func (c *comparison) atOnce(t *testing.T) {
 
 // outages compares how soon a machine that was applied during an outage is created afterwards.
 func (c *comparison) outages(t *testing.T) {
-	const rounds = 3
+	const rounds = 2
 
 	var took [2][]float64
 
@@ -114,7 +114,7 @@ func (c *comparison) fullZones(t *testing.T) {
 
 // sizes compares what the controllers use at rest.
 func (c *comparison) sizes(t *testing.T) {
-	numbers := []int{10, hundred, thousand}
+	numbers := []int{ten, hundred, thousand}
 
 	var rests [2][]rest
 
@@ -141,7 +141,7 @@ type rest struct {
 func (p *peer) grow(t *testing.T, numbers []int) []rest {
 	t.Helper()
 
-	const minutes = 3
+	const minutes = 2
 
 	var (
 		all   = p.named("size", numbers[len(numbers)-1])
@@ -156,6 +156,7 @@ func (p *peer) grow(t *testing.T, numbers []int) []rest {
 
 		there = many
 		rests = append(rests, p.rest(t, minutes))
+		t.Logf("%s, %d machines: %+v", p.name, many, rests[len(rests)-1])
 	}
 
 	p.removeAll(t, all)
