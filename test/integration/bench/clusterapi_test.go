@@ -135,7 +135,7 @@ func (c *clusterAPI) applyTypes(t *testing.T, port int) {
 		d.SetLabels(map[string]string{"cluster.x-k8s.io/provider": "kubevirt", "cluster.x-k8s.io/v1beta1": "v1alpha1"})
 	}
 
-	all := append(core, provider...)
+	all := slices.Concat(core, provider)
 	require.NoError(t, harness.Lab().Control.Apply(t.Context(), all))
 	harness.Eventually(t, "the API server serves the types", func(context.Context) (bool, error) { return c.serves(all) })
 }

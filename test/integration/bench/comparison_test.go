@@ -250,12 +250,12 @@ func processorTime(t *testing.T, p *process.Process) time.Duration {
 		tick    = time.Second / 100
 	)
 
-	var user, system time.Duration
+	var user, system int64
 
-	_, err = fmt.Sscan(strings.Join(strings.Fields(fields)[skipped:skipped+2], " "), (*int64)(&user), (*int64)(&system))
+	_, err = fmt.Sscan(strings.Join(strings.Fields(fields)[skipped:skipped+2], " "), &user, &system)
 	require.NoError(t, err)
 
-	return (user + system) * tick
+	return time.Duration(user+system) * tick
 }
 
 func secondsOf(took []time.Duration) []float64 {
