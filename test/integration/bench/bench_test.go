@@ -22,6 +22,7 @@ import (
 
 // Numbers of objects. The machines are small, so that the lab's hosts have room for them.
 const (
+	ten      = 10
 	fifty    = 50
 	hundred  = 100
 	burst    = 200
@@ -100,13 +101,9 @@ func TestBench(t *testing.T) {
 
 // print writes the table in Markdown.
 func (b *bench) print(to io.Writer) error {
-	memory, err := installedMemory()
-	if err != nil {
+	if err := printHost(to); err != nil {
 		return err
 	}
-
-	fmt.Fprintf(to, "\nMeasured on %s: %d cores, %s of memory, %s, %s/%s.\nThe control planes are real; kubelets, storage and guests are simulated.\n\n",
-		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), memory, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 
 	table := tabwriter.NewWriter(to, 0, 0, 1, ' ', 0)
 
@@ -117,6 +114,19 @@ func (b *bench) print(to io.Writer) error {
 	}
 
 	return table.Flush()
+}
+
+// printHost writes when and where a table was measured.
+func printHost(to io.Writer) error {
+	memory, err := installedMemory()
+	if err != nil {
+		return err
+	}
+
+	_, err = fmt.Fprintf(to, "\nMeasured on %s: %d cores, %s of memory, %s, %s/%s.\nThe control planes are real; kubelets, storage and guests are simulated.\n\n",
+		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), memory, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+
+	return err
 }
 
 // installedMemory returns the memory size of the host.

@@ -51,9 +51,15 @@ func newWarm(t *testing.T) *harness.Shoot {
 // without a MachineDeployment.
 func addClass(t *testing.T, s *harness.Shoot, spec []byte) {
 	t.Helper()
+	addClassNamed(t, s, s.Name, spec)
+}
+
+// addClassNamed creates a MachineClass.
+func addClassNamed(t *testing.T, s *harness.Shoot, name string, spec []byte) {
+	t.Helper()
 
 	_, err := s.MCM.MachineV1alpha1().MachineClasses(s.Namespace).Create(t.Context(), &v1alpha1.MachineClass{
-		ObjectMeta:           metav1.ObjectMeta{Name: s.Name},
+		ObjectMeta:           metav1.ObjectMeta{Name: name},
 		Provider:             "kubevirt",
 		ProviderSpec:         runtime.RawExtension{Raw: spec},
 		CredentialsSecretRef: &corev1.SecretReference{Name: "cloudprovider", Namespace: s.Namespace},

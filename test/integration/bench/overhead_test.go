@@ -6,6 +6,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -69,8 +70,8 @@ func distribution(took []time.Duration) string {
 func centiseconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
 
 // percentile returns the nearest-rank percentile of the values.
-func percentile(took []time.Duration, percent int) time.Duration {
-	sorted := slices.Sorted(slices.Values(took))
+func percentile[T cmp.Ordered](values []T, percent int) T {
+	sorted := slices.Sorted(slices.Values(values))
 
 	return sorted[(len(sorted)*percent+99)/100-1]
 }

@@ -37,6 +37,16 @@ func lineCallOf(r *http.Request) lineCall {
 	return lineCall{what: CallOf(r.Method, r.URL), method: r.Method, uri: r.URL.RequestURI()}
 }
 
+// Calls returns all calls so far, as named by CallOf.
+func (l *Line) Calls() []string {
+	var names []string
+	for _, made := range l.callsOf(func(lineCall) bool { return true }) {
+		names = append(names, made.what)
+	}
+
+	return names
+}
+
 // Asked returns how often a call, as named by CallOf, was made.
 func (l *Line) Asked(call string) int {
 	return len(l.callsOf(func(made lineCall) bool { return made.what == call }))

@@ -43,7 +43,7 @@ func newLayout(modules, cache string, minor func(component) string) (layout, err
 		return layout{}, err
 	}
 	l := layout{modules: map[string]string{}, targets: map[string]string{}, versions: map[string]Version{}}
-	for _, set := range []string{"etcd", "mcm", "prometheus", "gardener", csiDriver, "kubelet", "runc", coreDNS, kubeProxy, multus} {
+	for _, set := range []string{"etcd", "mcm", "prometheus", "gardener", csiDriver, "kubelet", "runc", coreDNS, kubeProxy, multus, clusterAPI} {
 		l.modules[set] = filepath.Join(modules, set)
 	}
 	versioned := map[string]string{
