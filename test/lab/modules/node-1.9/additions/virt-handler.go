@@ -14,7 +14,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
-
 	"kubevirt.io/kubevirt/pkg/network/driver/nmstate"
 )
 
