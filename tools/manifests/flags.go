@@ -28,7 +28,6 @@ type AssumedFlags struct {
 
 // AddTo adds the flags to a command.
 func (f *AssumedFlags) AddTo(cmd *cobra.Command) {
-
 	policies := make([]string, len(validation.TemplatePolicies))
 	for i, policy := range validation.TemplatePolicies {
 		policies[i] = string(policy)
