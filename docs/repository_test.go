@@ -69,7 +69,7 @@ func TestOwners(t *testing.T) {
 			continue
 		}
 
-		require.Contains(t, owners, "@", line)
+		require.Regexp(t, `^( *@[a-z-]+/[a-z-]+)+$`, owners, line)
 
 		if path != "*" {
 			_, err := os.Stat(filepath.Join("..", path))

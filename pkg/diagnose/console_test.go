@@ -246,6 +246,7 @@ func TestEvidence_ConsoleExcerpt(t *testing.T) {
 		`ctr: failed to resolve reference "r.example.com/node-agent:1": failed to do request: Head "https://r.example.com/v2/node-agent?sig=a"`: "ctr: … r.example.com/node-agent:1 … https://r.example.com",
 		`ctr: x: Head "https://r.example.com:5000/v2/": dial tcp: lookup r.example.com on 10.0.0.5:53: no such host`:                            "https://r.example.com:5000 … dial tcp: lookup r.example.com … no such host",
 		`ctr: Get "https://admin:hunter2@r.example.com/v2/": EOF`:                                                                               "ctr: … EOF",
+		`ctr: Get "https://admin:1234 5@r.example.com/v2/": EOF`:                                                                                "ctr: … EOF",
 		`x509: certificate is not yet valid: current time 2021-05-14T00:00:21+08:00 is before 2021-05-14T05:45:12Z`:                             "certificate is not yet valid: current time 2021-05-14T00:00:21+08:00 is before 2021-05-14T05:45:12Z",
 		`failed to run Kubelet: cannot create certificate signing request with hunter2: Unauthorized`:                                           "failed to run Kubelet … Unauthorized",
 		`Kernel panic - not syncing: password is hunter2`:                                                                                       "Kernel panic - not syncing",

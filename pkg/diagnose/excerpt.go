@@ -38,8 +38,12 @@ var contexts = []*regexp.Regexp{
 	regexp.MustCompile(`\b(killed process \d+ \([a-z][a-z-]{0,15}\))`),
 }
 
-// addresses matches URLs.
-var addresses = regexp.MustCompile(`https?://[^\s"'\\<>]+`)
+var (
+	// addresses matches URLs.
+	addresses = regexp.MustCompile(`https?://[^\s"'\\<>]+`)
+	// authority matches the host of a URL, with its port.
+	authority = regexp.MustCompile(`^` + host + `(?::\d{1,5})?$`)
+)
 
 // span is a part of a line.
 type span struct{ begin, end int }
@@ -83,7 +87,7 @@ func signIn(l *line, sign *regexp.Regexp) []span {
 // serverIn returns the scheme, the host and the port of a URL, unless it may contain credentials.
 func serverIn(words string, begin, end int) []span {
 	server, err := url.Parse(words[begin:end])
-	if err != nil || strings.Contains(words[begin:end], "@") {
+	if err != nil || strings.Contains(words[begin:end], "@") || !authority.MatchString(server.Host) {
 		return nil
 	}
 

@@ -45,7 +45,7 @@ func TestExplainMachine_Console(t *testing.T) {
 		want, waiting     string
 		unread            string
 	}{
-		"Refused":  {reason: "the guest says why", log: "2026-01-02T03:05:05Z kubelet: failed to run Kubelet: cannot create certificate signing request: Unauthorized\n", want: "GuestTokenRefused"},
+		"Refused":  {reason: "the guest says why", log: "2026-01-02T03:05:05Z kubelet: failed to run Kubelet: cannot create certificate signing request with hunter2: Unauthorized\n", want: "GuestTokenRefused"},
 		"Crashing": {reason: "virt-handler says it", log: "2026-01-02T03:05:05Z x\n", events: crashes, want: "GuestCrashing"},
 		"Silent":   {reason: "a kernel without this console", log: "\n", waiting: "console=ttyS0"},
 		"Boots":    {reason: "it may be slow", log: "2026-01-02T03:05:05Z Linux version 6.1\n", waiting: "scheduled to provider node node-a"},
@@ -82,7 +82,7 @@ func TestExplainMachine_Console(t *testing.T) {
 				cluster.bodies["selfsubjectaccessreviews"] = `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`
 			}
 
-			got := explainedConsole(t, evacuating{cluster, running}, !tc.unwanted, tc.deleting)
+			got := explainedConsole(t, evacuating{cluster, running}, &spi.ExplainMachineInput{Console: !tc.unwanted, Deleting: tc.deleting})
 			require.Equal(t, spi.StageScheduled, got.Stage)
 			require.Contains(t, got.Waiting, tc.waiting, tc.reason)
 			require.Contains(t, strings.Join(got.Unread, "; "), tc.unread, tc.reason)
@@ -99,12 +99,17 @@ func TestExplainMachine_Console(t *testing.T) {
 
 			if tc.want == "GuestTokenRefused" {
 				require.Equal(t, "launcher-3", got.Cause.Sign.Object.Name, "neither the pod that a migration has left, nor one without the console")
+				require.NotContains(t, got.Cause.Err.Message, "hunter2")
+
+				got = explainedConsole(t, evacuating{cluster, running}, &spi.ExplainMachineInput{Console: true, ConsoleLines: true})
+				require.Contains(t, got.Cause.Err.Message, "hunter2", "whole lines are wanted")
 			}
 		})
 	}
 }
 
-func explainedConsole(t *testing.T, cluster http.RoundTripper, console, deleting bool) *spi.Explanation {
+// explainedConsole completes the input, and returns the explanation.
+func explainedConsole(t *testing.T, cluster http.RoundTripper, in *spi.ExplainMachineInput) *spi.Explanation {
 	t.Helper()
 
 	clients := providerapi.NewCache(providerapi.Options{
@@ -113,13 +118,11 @@ func explainedConsole(t *testing.T, cluster http.RoundTripper, console, deleting
 		WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster },
 	})
 
-	got, err := NewExplainer(clients, clock.RealClock{}, 30*time.Second).ExplainMachine(t.Context(), &spi.ExplainMachineInput{
-		Kubeconfig: hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}),
-		Name:       "m",
-		Identity:   spi.Identity{Cluster: "c", Role: "node"},
-		Console:    console,
-		Deleting:   deleting,
-	})
+	in.Kubeconfig = hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"})
+	in.Name = "m"
+	in.Identity = spi.Identity{Cluster: "c", Role: "node"}
+
+	got, err := NewExplainer(clients, clock.RealClock{}, 30*time.Second).ExplainMachine(t.Context(), in)
 	require.NoError(t, err)
 
 	return got

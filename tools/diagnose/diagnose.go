@@ -181,6 +181,8 @@ func (o *options) diagnoser(flags *controlcluster.Flags) (*diagnosis.Diagnoser, 
 	}
 
 	switch {
+	case o.consoleLines && in.Kubeconfig == nil:
+		err = errors.New("--console-lines requires the kubeconfig of an account that may read consoles; set --provider-kubeconfig")
 	case o.cluster == "":
 		in.Control, err = flags.Control()
 	case in.Kubeconfig == nil:

@@ -305,6 +305,7 @@ func TestValidateShootArguments(t *testing.T) {
 		{"two namespaces", []string{"--shoot=shoot", "-n", "other"}, "remove --namespace (-n)"},
 		{"no name", []string{"--shoot=garden-dev/"}, "NAMESPACE/NAME"},
 		{"--kubeconfig is the seed's", []string{"--shoot=shoot", "--seed-kubeconfig=x"}, "remove --seed-kubeconfig"},
+		{"the driver's account reads no consoles", []string{"--console-lines", "m"}, "--console-lines requires"},
 		{"no Shoot", []string{"--seed-kubeconfig=x", "m"}, "--seed-kubeconfig requires --shoot"},
 		{"a name in the garden", []string{"--kubeconfig", seed, "--shoot=bar"}, "for the garden, write --shoot=NAMESPACE/NAME"},
 		{"the seed is not the garden", []string{"--kubeconfig", seed, "--shoot=garden-dev/bar"}, "--kubeconfig must be for the garden"},

@@ -82,8 +82,8 @@ func (o *IdentityOptions) Allows(server string) bool {
 
 	for _, allowed := range o.AllowedServers {
 		allowedHost, allowedRest := destination(allowed)
-		if below, any := strings.CutPrefix(allowedHost, "*"); rest == allowedRest &&
-			(host == allowedHost || any && strings.HasSuffix(host, below) && host != below) {
+		if below, isSuffix := strings.CutPrefix(allowedHost, "*"); rest == allowedRest &&
+			(host == allowedHost || isSuffix && strings.HasSuffix(host, below) && host != below) {
 			return true
 		}
 	}
