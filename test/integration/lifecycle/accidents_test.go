@@ -71,11 +71,11 @@ func (s simulation) KillLauncher(t *testing.T, instance *kubevirtv1.VirtualMachi
 	s.fault(t, instance, behaviour.FaultLauncherKilled)
 }
 
-// fault plays a fault of one instance, not of those that follow it.
+// fault plays a fault of one instance, not of those that follow it. Its Node does not join meanwhile.
 func (s simulation) fault(t *testing.T, instance *kubevirtv1.VirtualMachineInstance, fault behaviour.Fault) {
 	t.Helper()
 
-	patch := harness.MarshalPatch(t, map[string]any{"metadata": map[string]any{"annotations": map[string]any{behaviour.FaultAnnotation: fault}}})
+	patch := harness.MarshalPatch(t, map[string]any{"metadata": map[string]any{"annotations": map[string]any{behaviour.FaultAnnotation: behaviour.FaultNoJoin + "," + fault}}})
 	_, err := s.shoot.KubeVirt.KubevirtV1().VirtualMachineInstances(instance.Namespace).
 		Patch(t.Context(), instance.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)

@@ -9,6 +9,7 @@ package behaviour
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,7 +68,7 @@ const (
 	DefaultMigrationLatency = 500 * time.Millisecond
 )
 
-// FaultAnnotation holds a Fault on a VirtualMachineInstance (or on the
+// FaultAnnotation holds Faults, separated by commas, on a VirtualMachineInstance (or on the
 // template of its VirtualMachine).
 const FaultAnnotation = "sim.lab/fault"
 
@@ -184,7 +185,7 @@ func (b Reader) ImportFault(namespace string) string {
 
 // HasFault reports whether an object has a fault.
 func HasFault(object metav1.Object, fault Fault) bool {
-	return Fault(object.GetAnnotations()[FaultAnnotation]) == fault
+	return slices.Contains(strings.Split(object.GetAnnotations()[FaultAnnotation], ","), string(fault))
 }
 
 // IsStuck reports whether a pod is marked with StuckKey.

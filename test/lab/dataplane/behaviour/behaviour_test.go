@@ -81,3 +81,12 @@ func TestIsMissingImage(t *testing.T) {
 		require.Equal(t, want, IsMissingImage(reference), reference)
 	}
 }
+
+func TestHasFault(t *testing.T) {
+	t.Parallel()
+	object := &metav1.ObjectMeta{Annotations: map[string]string{FaultAnnotation: "no-join,crash"}}
+	require.True(t, HasFault(object, FaultCrash))
+	require.True(t, HasFault(object, FaultNoJoin))
+	require.False(t, HasFault(object, FaultNoBoot))
+	require.False(t, HasFault(&metav1.ObjectMeta{}, FaultCrash))
+}
