@@ -180,8 +180,9 @@ test-provider: ## Run machine-controller-manager's own integration suite for pro
 	cd test/integration/provider && $(GOTEST) -timeout=$(TEST_TIMEOUT) -v ./...
 
 .PHONY: test-node
-test-node: ## Run the driver on real provider nodes: kubelet, virt-handler, QEMU, live migration, guests that join, without KVM. Skipped if packages are missing, unless LAB_NODES=required.
+test-node: ## Run the driver and a Shoot on real provider nodes: kubelet, virt-handler, QEMU, live migration, guests that join, without KVM. Skipped if packages are missing, unless LAB_NODES=required.
 	$(GOTEST) -tags=node -timeout=$(NODE_TIMEOUT) -v ./test/integration/node
+	cd extension && $(GOTEST) -tags=node -timeout=$(NODE_TIMEOUT) -v ./test/node
 
 .PHONY: test-migration
 test-migration: ## Live-migrate one machine between real provider nodes, as a part of make verify: the short half of make test-node.

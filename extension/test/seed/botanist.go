@@ -49,6 +49,8 @@ type Botanist struct {
 	// HasControlPlane is set if the shoot has a ControlPlane. All shoots of a seed have one cluster for
 	// their Nodes: only one shoot at a time can deploy its system components there.
 	HasControlPlane bool
+	// UserData is the user data of all machines; by default, guests do not use it.
+	UserData string
 	// Progress is called before each task of an operation, with the percentage of the completed ones.
 	Progress func(task string, percent int32)
 	// Repeats is called with an error after which an operation goes on, as gardenlet repeats it; nil to end the
@@ -78,6 +80,7 @@ func (s *Seed) NewBotanist(ctx context.Context, object *gardencorev1beta1.Shoot,
 		ProviderNamespace: account.namespace,
 		seed:              s,
 		account:           account,
+		UserData:          "#cloud-config\nhostname: <<MACHINE_NAME>>\ntoken: <<BOOTSTRAP_TOKEN>>\n",
 		Repeats:           func(error) {},
 	}
 	if account == AccountForNamespaces() {
@@ -272,12 +275,10 @@ func (s *Botanist) operatingSystemConfig(
 		agent = operatingsystemconfig.Key(version, nil, pool, false, s.Object.Spec.Kubernetes.Kubelet, nil)
 	}
 
-	userData := "#cloud-config\nhostname: <<MACHINE_NAME>>\ntoken: <<BOOTSTRAP_TOKEN>>\n"
-
 	return &operatingsystemconfig.OperatingSystemConfigs{Init: operatingsystemconfig.Data{
 		GardenerNodeAgentSecretName: agent,
 		SecretName:                  &name,
-	}}, s.writeSecret(ctx, name, nil, map[string][]byte{extensionsv1alpha1.OperatingSystemConfigSecretDataKey: []byte(userData)})
+	}}, s.writeSecret(ctx, name, nil, map[string][]byte{extensionsv1alpha1.OperatingSystemConfigSecretDataKey: []byte(s.UserData)})
 }
 
 // deployMachineControllerManager deploys machine-controller-manager with as many replicas as gardenlet.

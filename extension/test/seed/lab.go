@@ -25,9 +25,10 @@ import (
 // programs are the binaries that the package builds. The folder has those of all commands of the extension.
 type programs struct{ folder, lab, driver, extension, admission string }
 
-// build builds the programs into a folder.
-func build(ctx context.Context, into string, monitoring bool, progress io.Writer) (programs, error) {
-	p := programs{
+// build builds the programs into the seed's folder.
+func (s *Seed) build(ctx context.Context, progress io.Writer) error {
+	into := s.Folder
+	s.programs = programs{
 		folder:    into,
 		lab:       filepath.Join(into, "lab"),
 		driver:    filepath.Join(into, "machine-controller"),
@@ -36,18 +37,29 @@ func build(ctx context.Context, into string, monitoring bool, progress io.Writer
 	}
 
 	for _, target := range []compile.Program{
-		{Name: "the lab", Output: p.lab, Packages: "./test/lab/manager"},
-		{Name: "machine-controller", Output: p.driver, Packages: "./cmd/machine-controller"},
+		{Name: "the lab", Output: s.programs.lab, Packages: "./test/lab/manager"},
+		{Name: "machine-controller", Output: s.programs.driver, Packages: "./cmd/machine-controller"},
 		{Name: "the extension and its admission", Module: "extension", Output: into, Packages: "./cmd/..."},
 	} {
 		target.Root = root()
 
 		if err := compile.Build(ctx, progress, target); err != nil {
-			return programs{}, err
+			return err
 		}
 	}
 
-	return p, run(ctx, progress, root(), p.lab, "build", "--gardener", fmt.Sprintf("--monitoring=%t", monitoring))
+	args := append([]string{"build", fmt.Sprintf("--monitoring=%t", s.withMonitoring)}, s.labArgs()...)
+
+	return run(ctx, progress, root(), s.programs.lab, args...)
+}
+
+// labArgs are arguments of the lab.
+func (s *Seed) labArgs() []string {
+	if !s.withRealNodes {
+		return []string{"--gardener"}
+	}
+
+	return []string{"--gardener", "--nodes=real", "--guest-image"}
 }
 
 // root is the folder of the repository.
@@ -98,6 +110,7 @@ type labState struct {
 	// Sidecars are the programs beside the CSI driver, by the ends of their images.
 	Sidecars    map[string]string `json:"sidecars"`
 	ControlEtcd string            `json:"controlEtcd"`
+	GuestImage  string            `json:"guestImage"`
 	LogDir      string            `json:"logDir"`
 }
 
@@ -108,12 +121,17 @@ func (s *Seed) startLab(ctx context.Context, progress io.Writer) (*labState, err
 	program := s.programs.lab
 	name := filepath.Base(s.Folder)
 
-	lab, err := s.group.Start(process.Spec{Name: "lab", Path: program, Args: []string{"run", "--gardener", "--name=" + name}})
+	args := append([]string{"run", "--name=" + name}, s.labArgs()...)
+	if s.withRealNodes {
+		args = append(args, "--isolated")
+	}
+
+	lab, err := s.group.Start(process.Spec{Name: "lab", Path: program, Args: args})
 	if err != nil {
 		return nil, err
 	}
 
-	const every, atMost = 200 * time.Millisecond, 10 * time.Minute
+	const every, atMost = 200 * time.Millisecond, 20 * time.Minute // real nodes import half a gigabyte each
 
 	state := &labState{}
 

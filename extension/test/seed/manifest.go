@@ -46,9 +46,13 @@ func (s *Seed) Read(name string, into any) error {
 	return yaml.UnmarshalStrict(content, into)
 }
 
-// applyMultus applies the kind of Multus' networks to the provider cluster, and makes the networks of
+// applyNetworks applies the kind of Multus' networks to the provider cluster, and makes the networks of
 // the namespace default readable for all shoots.
-func (s *Seed) applyMultus(ctx context.Context) error {
+func (s *Seed) applyNetworks(ctx context.Context) error {
+	if s.withRealNodes { // Multus itself runs on them.
+		return nil
+	}
+
 	multus, err := manifests.ReadFile("manifests/multus.yaml")
 	if err != nil {
 		return err

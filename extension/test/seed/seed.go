@@ -65,6 +65,7 @@ type Seed struct {
 
 	withoutExtension bool
 	withMonitoring   bool
+	withRealNodes    bool
 
 	// report receives the errors of the shoots' pods; reportsOnly is set if StopPods does not return them.
 	report      func(format string, args ...any)
@@ -77,6 +78,24 @@ type Option func(*Seed)
 // WithoutExtension omits the extension, its admission and its registration: RunInstalled runs the programs
 // when their Deployments are installed.
 func WithoutExtension() Option { return func(s *Seed) { s.withoutExtension = true } }
+
+// WithRealNodes gives the provider cluster two real nodes. Before Start, the process must have called Prepare and then node.Isolate.
+func WithRealNodes() Option { return func(s *Seed) { s.withRealNodes = true } }
+
+// Prepare builds what Start needs, which takes the network of the machine if it was never built.
+func Prepare(ctx context.Context, progress io.Writer, options ...Option) error {
+	folder, err := os.MkdirTemp("", "seed-")
+	if err != nil {
+		return err
+	}
+
+	s := &Seed{Folder: folder}
+	for _, option := range options {
+		option(s)
+	}
+
+	return errors.Join(s.build(ctx, progress), os.RemoveAll(folder))
+}
 
 // ReportErrors reports the errors of the shoots' pods to a function, instead of the writer for the progress and the
 // caller of StopPods: a landscape goes on after them, but a test must fail.
@@ -121,7 +140,7 @@ func (s *Seed) abort(ctx context.Context, failed error) error {
 }
 
 func (s *Seed) start(ctx context.Context, progress io.Writer) (err error) {
-	if s.programs, err = build(ctx, s.Folder, s.withMonitoring, progress); err != nil {
+	if err := s.build(ctx, progress); err != nil {
 		return err
 	}
 
@@ -135,13 +154,13 @@ func (s *Seed) start(ctx context.Context, progress io.Writer) (err error) {
 
 	components := "Gardener's components and the extension"
 	steps := []func(context.Context) error{
-		s.watch, s.applyKinds, s.applyMultus, s.applySnapshots, s.startResourceManagers, s.startExtension, s.startGarden, s.startAdmission, s.registerExtensions,
+		s.watch, s.applyKinds, s.applyNetworks, s.applySnapshots, s.startResourceManagers, s.startExtension, s.startGarden, s.startAdmission, s.registerExtensions,
 	}
 
 	if s.withoutExtension {
 		components = "Gardener's components"
 		steps = []func(context.Context) error{
-			s.watch, s.applyKinds, s.applyMultus, s.applySnapshots, s.startResourceManagers, s.createGardenNamespace, s.startGarden, s.registerOtherExtensions,
+			s.watch, s.applyKinds, s.applyNetworks, s.applySnapshots, s.startResourceManagers, s.createGardenNamespace, s.startGarden, s.registerOtherExtensions,
 		}
 	}
 
@@ -294,6 +313,12 @@ const exampleVersion = "1.34.2"
 
 // KubernetesVersion returns the version of all API servers, such as 1.34.2.
 func (s *Seed) KubernetesVersion() string { return strings.TrimPrefix(s.state.KubernetesVersion, "v") }
+
+// GuestImage returns the file with the disk image of guests whose kubelets join, for a provider cluster with real nodes.
+func (s *Seed) GuestImage() string { return s.state.GuestImage }
+
+// TargetConfig is the configuration of Target.
+func (s *Seed) TargetConfig() *rest.Config { return s.targetConfig }
 
 // Versions names the versions of the API servers, and of KubeVirt and CDI on the provider cluster.
 func (s *Seed) Versions() string {

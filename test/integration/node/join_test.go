@@ -7,13 +7,11 @@ package node
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"os/exec"
-	"regexp"
 	"testing"
 	"time"
 
@@ -25,6 +23,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/guest"
 )
 
 // bootLimit only ends a failing test. An emulated guest needs minutes of two idle cores, and several
@@ -95,9 +94,6 @@ func (w *worker) requireMigration(t *testing.T) {
 	recordMigration(t, drained.Sub(begin), fmt.Sprintf("uptime %.0f s", before.uptime), fmt.Sprintf("uptime %.0f s", after.uptime))
 }
 
-// installation are the lines of the example's user data that install packages, which the guests' image has.
-var installation = regexp.MustCompile(`(?m)^( *(package_update|packages):.*| *curl .*| *echo 'deb .*| *apt-(get|mark) .*)\n`)
-
 // guestUserData returns the user data of kubernetes/example for the lab, without the installation.
 func guestUserData(t *testing.T, s *harness.Shoot) string {
 	t.Helper()
@@ -109,17 +105,8 @@ func guestUserData(t *testing.T, s *harness.Shoot) string {
 	server, err := url.Parse(harness.Lab().Control.ServerURL)
 	require.NoError(t, err)
 
-	text := secret.StringData["userData"]
-	require.Len(t, installation.FindAllString(text, -1), 7, "the lines that install packages")
-
-	text = installation.ReplaceAllString(text, "")
-	for placeholder, value := range map[string]string{
-		"server: API_SERVER":      fmt.Sprintf("server: https://%s:%s", node.Gateway, server.Port()),
-		"content: CA_CERTIFICATE": "content: " + base64.StdEncoding.EncodeToString(harness.Lab().Control.Config().CAData),
-		"[CLUSTER_DNS]":           "[10.96.0.10]",
-	} {
-		text = harness.MustReplace(text, placeholder, value)
-	}
+	text, err := guest.UserData(secret.StringData["userData"], "https://"+net.JoinHostPort(node.Gateway, server.Port()), harness.Lab().Control.Config().CAData)
+	require.NoError(t, err)
 
 	return text
 }

@@ -26,6 +26,9 @@ func (o Options) targetControllers() string {
 	return targetControllers + joinControllers
 }
 
+// target is the name of the separate cluster for the Nodes.
+const target = "target"
+
 // StartControl starts the cluster that holds Machines and, unless another one is started, also
 // serves as the target, which holds Nodes.
 func StartControl(ctx context.Context, o Options) (*Cluster, error) {
@@ -35,7 +38,7 @@ func StartControl(ctx context.Context, o Options) (*Cluster, error) {
 // StartTarget starts a separate cluster for the Nodes. Like the API server of a shoot, it accepts the
 // tokens that gardener-resource-manager requests, and its kube-controller-manager has the controllers for volumes.
 func StartTarget(ctx context.Context, o Options) (*Cluster, error) {
-	return startTarget(ctx, "target", o, o.targetControllers()+volumeControllers, "--api-audiences="+issuer+",gardener")
+	return startTarget(ctx, target, o, o.targetControllers()+volumeControllers, "--api-audiences="+issuer+",gardener")
 }
 
 func startTarget(ctx context.Context, name string, o Options, controllers string, apiServerArgs ...string) (*Cluster, error) {

@@ -17,8 +17,8 @@ type Kubelets struct {
 	Server string
 }
 
-// joinControllers are the controllers that give kubelets their client certificates.
-const joinControllers = ",certificatesigningrequest-approving-controller,certificatesigningrequest-signing-controller"
+// joinControllers are the controllers that give kubelets their client certificates, and that find the pods of Services, which run.
+const joinControllers = ",certificatesigningrequest-approving-controller,certificatesigningrequest-signing-controller,endpointslice-controller"
 
 // kubeletClient is the user as which the API server authenticates to kubelets.
 const kubeletClient = "kube-apiserver-kubelet-client"
@@ -26,6 +26,9 @@ const kubeletClient = "kube-apiserver-kubelet-client"
 // Bootstrappers is the group of the bootstrap tokens that may request kubelets' certificates, as in clusters
 // made by kubeadm.
 const Bootstrappers = "system:bootstrappers:kubeadm:default-node-token"
+
+// allBootstrappers is the group of every bootstrap token. In a shoot, Gardener grants it what kubeadm grants Bootstrappers.
+const allBootstrappers = "system:bootstrappers"
 
 // prepareKubelets writes the certificates and the configuration for real kubelets.
 func (c *Cluster) prepareKubelets() error {
@@ -82,9 +85,13 @@ func (c *Cluster) admitKubelets(ctx context.Context) error {
 	if c.options.Kubelets == nil {
 		return nil
 	}
+	bootstrappers := Bootstrappers
+	if c.Name == target {
+		bootstrappers = allBootstrappers
+	}
 	return c.apply(ctx, []unstructured.Unstructured{
-		clusterRoleBinding("node-bootstrap", "system:node-bootstrapper", "Group", Bootstrappers),
-		clusterRoleBinding("node-bootstrap-approve", "system:certificates.k8s.io:certificatesigningrequests:nodeclient", "Group", Bootstrappers),
+		clusterRoleBinding("node-bootstrap", "system:node-bootstrapper", "Group", bootstrappers),
+		clusterRoleBinding("node-bootstrap-approve", "system:certificates.k8s.io:certificatesigningrequests:nodeclient", "Group", bootstrappers),
 		clusterRoleBinding("node-renew-approve", "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", "Group", "system:nodes"),
 		clusterRoleBinding("kubelet-api", "system:kubelet-api-admin", "User", kubeletClient),
 	})

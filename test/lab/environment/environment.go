@@ -135,12 +135,13 @@ type prepared struct {
 // prepare builds what the lab runs.
 func prepare(ctx context.Context, o Options) (found prepared, err error) {
 	switch {
-	case o.RealNodes > 0:
-		err = found.prepareNodes(ctx, o.Progress, o.BareNodes)
 	case o.Gardener:
 		found.binaries, err = binaries.EnsureGardener(ctx, o.Progress)
-	default:
+	case o.RealNodes == 0:
 		found.binaries, err = binaries.Ensure(ctx, o.Progress)
+	}
+	if err == nil && o.RealNodes > 0 {
+		err = found.prepareNodes(ctx, o.Progress, o.BareNodes)
 	}
 	if err == nil && o.Monitoring {
 		found.binaries.PromQL, err = binaries.EnsurePromQL(ctx, o.Progress)
@@ -184,7 +185,9 @@ func (l *Lab) startControlPlanes(ctx context.Context, o Options) error {
 	}
 	err := controlplane.Together(ctx, func(ctx context.Context) (err error) {
 		if o.SeparateTarget {
-			l.Target, err = controlplane.StartTarget(ctx, options("target"))
+			own := options("target")
+			own.Kubelets = l.kubelets()
+			l.Target, err = controlplane.StartTarget(ctx, own)
 		}
 		return err
 	}, func(ctx context.Context) (err error) {
@@ -198,7 +201,9 @@ func (l *Lab) startControlPlanes(ctx context.Context, o Options) error {
 		return l.applyShipped(ctx, l.Provider, providerClusterOverlay)
 	}, func(ctx context.Context) (err error) {
 		own := options("control")
-		own.Kubelets = l.kubelets()
+		if !o.SeparateTarget {
+			own.Kubelets = l.kubelets()
+		}
 		l.Control, err = controlplane.StartControl(ctx, own)
 		return err
 	})

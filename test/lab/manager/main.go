@@ -58,6 +58,8 @@ type request struct {
 	monitoring  bool
 	nodes       string
 	nodeCount   int
+	isolated    bool
+	guestImage  bool
 }
 
 // The values of --nodes.
@@ -118,13 +120,19 @@ func (r *request) define(flags *flag.FlagSet) {
 	flags.BoolVar(&r.gardener, "gardener", false, "for the Gardener extension: a separate target cluster, and gardener-resource-manager (up, run, build)")
 	flags.BoolVar(&r.monitoring, "monitoring", false, "for tests of alerts and dashboards: Prometheus' parser and rules (build)")
 	flags.StringVar(&r.nodes, "nodes", simulated, "simulated, or real: kubelet, containerd, virt-handler and QEMU; needs root (up, run, build)")
+	flags.BoolVar(&r.isolated, "isolated", false, "with --nodes=real: the caller has left the network of this machine, and stays in that of the lab (run)")
+	flags.BoolVar(&r.guestImage, "guest-image", false, "with --nodes=real: also the disk image of workers that join (run, build)")
 	flags.IntVar(&r.nodeCount, "node-count", 2, "the number of real nodes (up, run)") //nolint:mnd // machines can migrate
 	flags.BoolVar(&r.keepLogs, "keep-logs", false, "leave the logs behind when the lab stops (up, run)")
 	flags.StringVar(&r.output, "o", "", "json: print the state for programs (status)")
 }
 
 func build(ctx context.Context, r request, stdout io.Writer) error {
-	return environment.Prepare(ctx, r.options(stdout))
+	if err := environment.Prepare(ctx, r.options(stdout)); err != nil || !r.guestImage {
+		return err
+	}
+	_, err := environment.EnsureGuestImage(ctx, stdout)
+	return err
 }
 
 // options returns those of the lab.
@@ -163,8 +171,8 @@ func (r *request) checkNodes() error {
 	switch {
 	case r.nodes != simulated && r.nodes != realOnes:
 		return fmt.Errorf("--nodes=%s: want simulated or real", r.nodes)
-	case r.nodes == realOnes && r.gardener:
-		return errors.New("--nodes=real cannot be combined with --gardener")
+	case r.nodes != realOnes && (r.isolated || r.guestImage):
+		return errors.New("--isolated and --guest-image need --nodes=real")
 	case r.nodeCount < 1 || r.nodeCount > maxNodes:
 		return fmt.Errorf("--node-count=%d: want 1 to %d", r.nodeCount, maxNodes)
 	}

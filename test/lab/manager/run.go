@@ -41,6 +41,11 @@ func run(ctx context.Context, r request, out io.Writer) (err error) {
 		return err
 	}
 	st := &state{Name: r.name, PID: os.Getpid(), ParentPID: os.Getppid(), StartedAt: time.Now().UTC(), LogDir: environment.LogDir(dir)}
+	if r.guestImage {
+		if st.GuestImage, err = environment.EnsureGuestImage(ctx, out); err != nil {
+			return err
+		}
+	}
 	if err := s.save(st); err != nil {
 		return err
 	}
@@ -83,7 +88,10 @@ func (r *request) isolate(ctx context.Context, out io.Writer) (*node.Entrance, e
 	if r.nodes != realOnes {
 		return nil, nil //nolint:nilnil // see above
 	}
-	if err := environment.Prepare(ctx, r.options(out)); err != nil {
+	if r.isolated { // The caller needs no entrance.
+		return nil, node.Share()
+	}
+	if err := build(ctx, *r, out); err != nil {
 		return nil, err
 	}
 	if err := node.Isolate(); err != nil {

@@ -41,6 +41,7 @@ type state struct {
 	CSIDriver                string            `json:"csiDriver,omitempty"`
 	Sidecars                 map[string]string `json:"sidecars,omitempty"`    // by the ends of their images
 	ControlEtcd              string            `json:"controlEtcd,omitempty"` // the address of the control cluster's etcd
+	GuestImage               string            `json:"guestImage,omitempty"`  // of workers that join; only with --guest-image
 	LogDir                   string            `json:"logDir,omitempty"`
 	Shell                    string            `json:"shell,omitempty"` // shell file to source; only with a sidecar
 	Shoot                    *shootState       `json:"shoot,omitempty"`

@@ -6,6 +6,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -90,6 +91,21 @@ func setUp() error {
 	}
 	if err := startLoopback(); err != nil {
 		return err
+	}
+	isolated = true
+	return nil
+}
+
+// Share lets this process make nodes in the namespaces of its parent, which has called Isolate: in a network without other interfaces.
+func Share() error {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return fmt.Errorf("list network interfaces: %w", err)
+	}
+	for _, found := range interfaces {
+		if found.Flags&net.FlagLoopback == 0 {
+			return fmt.Errorf("this process has the interface %s: its parent has not called node.Isolate", found.Name)
+		}
 	}
 	isolated = true
 	return nil

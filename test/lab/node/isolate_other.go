@@ -7,5 +7,10 @@ package node
 
 import "errors"
 
+var errOtherSystem = errors.New("real nodes need Linux")
+
 // Isolate fails: only Linux has namespaces.
-func Isolate() error { return errors.New("real nodes need Linux") }
+func Isolate() error { return errOtherSystem }
+
+// Share fails as well.
+func Share() error { return errOtherSystem }

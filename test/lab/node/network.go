@@ -15,10 +15,13 @@ import (
 
 // The network of the nodes: a bridge, on which the lab itself has the address Gateway.
 const (
-	Gateway    = "10.99.0.1"
-	bridge     = "lab"
-	nodePrefix = "10.99.0."
-	firstNode  = 11 // the last byte of the first node's address
+	Gateway = "10.99.0.1"
+	bridge  = "lab"
+	// loadBalancers are the addresses that load balancers of the provider cluster have, which lead to the first node. They are
+	// reserved for documentation.
+	loadBalancers = "192.0.2.0/24"
+	nodePrefix    = "10.99.0."
+	firstNode     = 11 // the last byte of the first node's address
 )
 
 // Bridges returns the names of bridges on every node, each of which is joined with those of the other nodes, for machines that
@@ -47,6 +50,9 @@ func (n *Nodes) connect(ctx context.Context) error {
 		if err := n.plug(ctx, one); err != nil {
 			return err
 		}
+	}
+	if err := n.ip(ctx, "route replace "+loadBalancers+" via "+n.nodes[0].address()); err != nil {
+		return err
 	}
 	// It belongs to the network namespace, not to the machine.
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o600); err != nil {

@@ -24,6 +24,9 @@ const (
 // isolatedVariable is the environment variable of a program that Isolate has started.
 const isolatedVariable = "LAB_ISOLATED"
 
+// Isolated reports whether Isolate has started this program, which then cannot use the network of the machine.
+func Isolated() bool { return isolated || os.Getenv(isolatedVariable) != "" }
+
 // isolated is whether this process has namespaces of its own.
 var isolated bool
 
