@@ -76,7 +76,9 @@ func TestFlow_Network(t *testing.T) {
 
 		if tc.network == "" {
 			require.NotNil(t, network.Pod, name)
+			require.EqualValues(t, 22, readinessProbe(network).TCPSocket.Port.IntVal, name)
 		} else {
+			require.Nil(t, readinessProbe(network), name)
 			require.Equal(t, &kubevirtv1.MultusNetwork{NetworkName: tc.network, Default: true}, network.Multus, name)
 		}
 	}

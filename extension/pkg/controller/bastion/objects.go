@@ -131,13 +131,22 @@ func (f *flow) virtualMachine(infra *api.InfrastructureStatus, profile *api.Clou
 						{Name: rootDisk, VolumeSource: kubevirtv1.VolumeSource{ContainerDisk: &image}},
 						{Name: cloudInitDisk, VolumeSource: kubevirtv1.VolumeSource{CloudInitNoCloud: userData}},
 					},
-					ReadinessProbe:                &kubevirtv1.Probe{Handler: kubevirtv1.Handler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(sshPort)}}},
+					ReadinessProbe:                readinessProbe(network),
 					EvictionStrategy:              ptr.To(kubevirtv1.EvictionStrategyNone),
 					TerminationGracePeriodSeconds: ptr.To(int64(0)),
 				},
 			},
 		},
 	}
+}
+
+// readinessProbe returns the probe of the SSH server. KubeVirt refuses it without the pod network.
+func readinessProbe(network kubevirtv1.Network) *kubevirtv1.Probe {
+	if network.Pod == nil {
+		return nil
+	}
+
+	return &kubevirtv1.Probe{Handler: kubevirtv1.Handler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(sshPort)}}}
 }
 
 // network returns the network of the bastion: the one through which the load balancers of the provider cluster reach the
