@@ -24,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -40,7 +41,8 @@ import (
 const bootLimit = 40 * time.Minute
 
 // TestShoot creates a Shoot as the guide does, but for its image: Debian boots on a real node, and its kubelet joins the shoot. Its own
-// cloud-controller-manager initializes the Node, and a client outside of the provider cluster reaches a pod through a load balancer.
+// cloud-controller-manager initializes the Node, a client outside of the provider cluster reaches a pod through a load balancer, and the drain of
+// the provider node migrates the machine.
 func TestShoot(t *testing.T) {
 	shoot := newShoot(t)
 	began := time.Now()
@@ -59,6 +61,7 @@ func TestShoot(t *testing.T) {
 	require.Equal(t, node.Zone, worker.Labels[corev1.LabelTopologyZone])
 
 	t.Run("LoadBalancer", func(t *testing.T) { requireLoadBalancer(t, worker) })
+	t.Run("Drain", func(t *testing.T) { requireMigration(t, worker, instance) })
 	t.Run("Deletion", func(t *testing.T) { requireNothingLeft(t, shoot) })
 }
 
@@ -80,6 +83,8 @@ func newShoot(t *testing.T) *seed.Botanist {
 	object.Name = "real"
 	object.Spec.Region = node.Region
 
+	object.Spec.Provider.InfrastructureConfig = infrastructure(t)
+
 	pool := &object.Spec.Provider.Workers[0]
 	pool.Zones = []string{node.Zone}
 	pool.Minimum = 1
@@ -97,6 +102,20 @@ func newShoot(t *testing.T) *seed.Botanist {
 	shoot.UserData = userData(t)
 
 	return shoot
+}
+
+// infrastructure returns the configuration of a Shoot whose machines can migrate.
+func infrastructure(t *testing.T) *runtime.RawExtension {
+	t.Helper()
+
+	config := &v1alpha1.InfrastructureConfig{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "InfrastructureConfig"},
+		Networks: v1alpha1.NetworksConfig{Pod: &v1alpha1.PodNetwork{Binding: "masquerade"}},
+	}
+	raw, err := json.Marshal(config)
+	require.NoError(t, err)
+
+	return &runtime.RawExtension{Raw: raw}
 }
 
 // useImage serves the image of guests with kubelet in the nodes' network until the end of the test, as that of all machine images.

@@ -36,15 +36,9 @@ func run(ctx context.Context, r request, out io.Writer) (err error) {
 		return err
 	}
 	defer release()
-	dir, err := environment.FreshDir()
+	st, dir, err := r.initial(ctx, out)
 	if err != nil {
 		return err
-	}
-	st := &state{Name: r.name, PID: os.Getpid(), ParentPID: os.Getppid(), StartedAt: time.Now().UTC(), LogDir: environment.LogDir(dir)}
-	if r.guestImage {
-		if st.GuestImage, err = environment.EnsureGuestImage(ctx, out); err != nil {
-			return err
-		}
 	}
 	if err := s.save(st); err != nil {
 		return err
@@ -73,6 +67,18 @@ func run(ctx context.Context, r request, out io.Writer) (err error) {
 	c.watch(ctx, restarts, func() error { return c.restart(ctx, s, st) })
 	fmt.Fprintln(out, "stopping the lab")
 	return nil
+}
+
+// initial returns the state of a lab that starts, and its folder.
+func (r *request) initial(ctx context.Context, out io.Writer) (st *state, dir string, err error) {
+	if dir, err = environment.FreshDir(); err != nil {
+		return nil, "", err
+	}
+	st = &state{Name: r.name, PID: os.Getpid(), ParentPID: os.Getppid(), StartedAt: time.Now().UTC(), LogDir: environment.LogDir(dir)}
+	if r.guestImage {
+		st.GuestImage, err = environment.EnsureGuestImage(ctx, out)
+	}
+	return st, dir, err
 }
 
 // stop stops a lab within its timeout.
