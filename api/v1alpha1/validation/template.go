@@ -104,11 +104,17 @@ func validateMetadata(spec *v1alpha1.ProviderSpec, meta v1alpha1.ObjectMeta, pat
 			errs = append(errs, field.Forbidden(labels.Key(key), "it is one of the tags of the providerSpec; change it there"))
 		} else if slices.Contains(driverLabels, key) || strings.HasPrefix(key, "kubevirt.machine.gardener.cloud/") {
 			errs = append(errs, field.Forbidden(labels.Key(key), setByDriver+"use another key"))
+		} else if strings.HasPrefix(key, extensionLabels) {
+			errs = append(errs, field.Forbidden(labels.Key(key), "Gardener's extension sets these labels, for example on bastions, to which other network policies apply; use another key"))
 		}
 	}
 
 	return errs
 }
+
+// extensionLabels is the prefix of the labels of Gardener's extension. The policy for machines in its provider-namespace does not select
+// bastions.
+const extensionLabels = "kubevirt.provider.extensions.gardener.cloud/"
 
 // driverLabels are the labels that the driver sets on the objects of a machine, in addition to the
 // tags and the labels of its own domain.

@@ -42,10 +42,11 @@ func TestValidateTemplate(t *testing.T) {
 		},
 		"IdentityLabels": {
 			reason: "they identify the machine",
-			template: `{metadata: {labels: {mcm.gardener.cloud/role: x, kubevirt.machine.gardener.cloud/machine: x}},` +
+			template: `{metadata: {labels: {mcm.gardener.cloud/role: x, kubevirt.machine.gardener.cloud/machine: x, kubevirt.provider.extensions.gardener.cloud/bastion: x}},` +
 				` spec: {template: {metadata: {labels: {cluster.x-k8s.io/role: x, app.kubernetes.io/managed-by: me}}}}}`,
 			all: []string{
 				vm + "metadata.labels[mcm.gardener.cloud/role]", vm + "metadata.labels[kubevirt.machine.gardener.cloud/machine]",
+				vm + "metadata.labels[kubevirt.provider.extensions.gardener.cloud/bastion]",
 				vm + "spec.template.metadata.labels[cluster.x-k8s.io/role]", vm + "spec.template.metadata.labels[app.kubernetes.io/managed-by]",
 			},
 		},

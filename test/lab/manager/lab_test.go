@@ -80,7 +80,7 @@ func TestCommandRefuses(t *testing.T) {
 		"sidecar alone":   {reason: "a sidecar belongs to a shoot", args: []string{"up", "--sidecar=/bin/true"}, want: "--sidecar needs --shoot"},
 		"no such nodes":   {reason: "the error names the values", args: []string{"up", "--nodes=virtual"}, want: "want simulated or real"},
 		"too many nodes":  {reason: "each has a network for its pods", args: []string{"up", "--nodes=real", "--node-count=99"}, want: "want 1 to 50"},
-		"two realities":   {reason: "seeds have simulated nodes", args: []string{"up", "--nodes=real", "--gardener"}, want: "cannot be combined"},
+		"no guests":       {reason: "simulated guests have no image", args: []string{"up", "--guest-image"}, want: "need --nodes=real"},
 		"no such sidecar": {
 			reason: "it is reported before any process is started",
 			args:   []string{"run", "--shoot=s", "--sidecar=" + filepath.Join("does", "not", "exist")},

@@ -147,12 +147,14 @@ func (a *actuator) record(ctx context.Context, f *flow) error {
 
 // Delete implements bastion.Actuator.
 func (a *actuator) Delete(ctx context.Context, _ logr.Logger, b *extensionsv1alpha1.Bastion, cluster *extensionscontroller.Cluster) error {
-	err := util.DetermineError(providercluster.Explain(a.delete(ctx, b, cluster)), errorcodes.Known)
+	err := util.DetermineError(providercluster.Explain(a.delete(ctx, b, cluster, (*flow).delete)), errorcodes.Known)
 
-	return inTime(errorcodes.OfDeletion(err, cluster.Shoot, time.Now()))
+	return inTime(err)
 }
 
-func (a *actuator) delete(ctx context.Context, b *extensionsv1alpha1.Bastion, cluster *extensionscontroller.Cluster) error {
+func (a *actuator) delete(
+	ctx context.Context, b *extensionsv1alpha1.Bastion, cluster *extensionscontroller.Cluster, run func(*flow, context.Context) error,
+) error {
 	if recorded(b).Namespace == "" {
 		return nil
 	}
@@ -168,15 +170,15 @@ func (a *actuator) delete(ctx context.Context, b *extensionsv1alpha1.Bastion, cl
 
 	defer f.provider.Close()
 
-	return f.delete(ctx)
+	return run(f, ctx)
 }
 
-// ForceDelete implements bastion.Actuator. It deletes what it can.
+// ForceDelete implements bastion.Actuator. It deletes what it can, without waiting.
 func (a *actuator) ForceDelete(ctx context.Context, log logr.Logger, b *extensionsv1alpha1.Bastion, cluster *extensionscontroller.Cluster) error {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 
-	if err := a.delete(ctx, b, cluster); err != nil {
+	if err := a.delete(ctx, b, cluster, (*flow).forceDelete); err != nil {
 		log.Info("Failed to delete the bastion in the provider cluster during forced deletion; its objects may remain",
 			"label", kubevirt.LabelShoot+"="+b.Namespace, "reason", err.Error())
 	}

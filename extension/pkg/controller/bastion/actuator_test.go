@@ -8,7 +8,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
 	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
@@ -29,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/ownership"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
@@ -230,8 +230,22 @@ func TestActuator_ReconcileChangedIngress(t *testing.T) {
 	l.bastion.Spec.Ingress = ingress("2001:db8::/64")
 	require.NoError(t, l.reconcile(t))
 	require.Equal(t, []string{"NetworkPolicy", "Service"}, l.writes)
-	require.Equal(t, "2001:db8::/64", get(t, l, &networkingv1.NetworkPolicy{}).Spec.Ingress[0].From[0].IPBlock.CIDR)
-	require.Equal(t, []string{"2001:db8::/64", "255.255.255.255/32"}, get(t, l, &corev1.Service{}).Spec.LoadBalancerSourceRanges)
+
+	policy := get(t, l, &networkingv1.NetworkPolicy{}).Spec
+	require.Equal(t, "2001:db8::/64", policy.Ingress[0].From[0].IPBlock.CIDR)
+	require.Equal(t, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}, policy.PolicyTypes)
+
+	for _, ports := range [][]networkingv1.NetworkPolicyPort{policy.Ingress[0].Ports, policy.Egress[0].Ports} {
+		require.Len(t, ports, 1)
+		require.Equal(t, 22, ports[0].Port.IntValue())
+	}
+
+	service := get(t, l, &corev1.Service{})
+	require.Equal(t, []string{"2001:db8::/64", "255.255.255.255/32"}, service.Spec.LoadBalancerSourceRanges)
+	service.Spec.Selector = map[string]string{"app": "stolen"}
+	require.NoError(t, l.provider.Update(t.Context(), service))
+	require.NoError(t, l.reconcile(t))
+	require.Contains(t, get(t, l, &corev1.Service{}).Spec.Selector, kubevirt.LabelBastion)
 }
 
 func TestActuator_ReconcileWithProfile(t *testing.T) {
@@ -299,8 +313,17 @@ func TestActuator_Delete(t *testing.T) {
 	machine.Finalizers = []string{"kubevirt.io/virtualMachineControllerFinalize"}
 	require.NoError(t, l.provider.Update(t.Context(), machine))
 
+	service := get(t, l, &corev1.Service{})
+	service.Finalizers = []string{"service.kubernetes.io/load-balancer-cleanup"}
+	require.NoError(t, l.provider.Update(t.Context(), service))
+
 	requireWaits(t, l.delete(t), "*v1.Service "+l.key().String())
-	requireWaits(t, l.delete(t), "*v1.VirtualMachine "+l.key().String())
+	require.NotNil(t, get(t, l, &kubevirtv1.VirtualMachine{}).DeletionTimestamp, "although the load balancer hangs")
+	require.NotNil(t, get(t, l, &corev1.Service{}).DeletionTimestamp)
+
+	service = get(t, l, &corev1.Service{})
+	service.Finalizers = nil
+	require.NoError(t, l.provider.Update(t.Context(), service))
 	requireWaits(t, l.delete(t), "*v1.VirtualMachine "+l.key().String())
 	get(t, l, &networkingv1.NetworkPolicy{}) // It restricts the machine until it is gone.
 
@@ -332,13 +355,16 @@ func TestActuator_DeleteWithoutProvider(t *testing.T) {
 	l.actuator.newProviderCluster = broken
 	require.ErrorIs(t, l.delete(t), providercluster.ErrCredentials)
 	require.NoError(t, l.actuator.ForceDelete(t.Context(), logr.Discard(), l.bastion, l.cluster))
+}
 
-	deleted := metav1.NewTime(time.Now().Add(-2 * time.Hour))
-	l.cluster.Shoot.DeletionTimestamp = &deleted
-	l.actuator.newProviderCluster = func(context.Context, client.Reader, corev1.SecretReference) (*providercluster.Cluster, error) {
-		return nil, v1beta1helper.NewErrorWithCodes(providercluster.ErrRequest, gardencorev1beta1.ErrorRetryableInfraDependencies)
-	}
-	require.Contains(t, v1beta1helper.ExtractErrorCodes(l.delete(t)), gardencorev1beta1.ErrorInfraDependencies, "a forced deletion is accepted")
+func TestActuator_ForceDelete(t *testing.T) {
+	t.Parallel()
+
+	l := newLandscape(t)
+	require.Error(t, l.reconcile(t))
+	require.Equal(t, 4, l.left(t))
+	require.NoError(t, l.actuator.ForceDelete(t.Context(), logr.Discard(), l.bastion, l.cluster))
+	require.Zero(t, l.left(t), "one call is all there is")
 }
 
 func TestNameOf(t *testing.T) {

@@ -5,6 +5,7 @@ package bastion
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 
@@ -45,10 +46,12 @@ func (f *flow) reconcile(ctx context.Context, infra *api.InfrastructureStatus, p
 		return changed
 	}
 	services := func(existing *corev1.Service) bool {
-		changed := !equality.Semantic.DeepEqual(existing.Spec.LoadBalancerSourceRanges, service.Spec.LoadBalancerSourceRanges)
+		before := existing.DeepCopy()
 		existing.Spec.LoadBalancerSourceRanges = service.Spec.LoadBalancerSourceRanges
+		existing.Spec.Selector = service.Spec.Selector
+		existing.Spec.ExternalTrafficPolicy = service.Spec.ExternalTrafficPolicy
 
-		return changed
+		return !equality.Semantic.DeepEqual(before.Spec, existing.Spec)
 	}
 
 	if _, err := ensure(ctx, f, policy, &networkingv1.NetworkPolicy{}, policies); err != nil {
@@ -108,12 +111,12 @@ func ensure[T client.Object](ctx context.Context, f *flow, desired, existing T, 
 	return existing, nil
 }
 
-// addressOf returns the address of a load balancer. It becomes an argument of the user's ssh: a provider cluster must not
-// choose another argument.
+// addressOf returns the address of a load balancer. It becomes an argument of the user's ssh: a provider cluster must choose
+// neither another argument nor an address of the user's own machine or network. A zone of IPv6 is any text.
 func (f *flow) addressOf(service *corev1.Service) (*corev1.LoadBalancerIngress, error) {
 	for _, ingress := range service.Status.LoadBalancer.Ingress {
-		if _, err := netip.ParseAddr(ingress.IP); err == nil {
-			return &corev1.LoadBalancerIngress{IP: ingress.IP}, nil
+		if address, err := netip.ParseAddr(ingress.IP); err == nil && address.Zone() == "" && address.IsGlobalUnicast() {
+			return &corev1.LoadBalancerIngress{IP: address.String()}, nil
 		}
 
 		if len(validation.IsDNS1123Subdomain(ingress.Hostname)) == 0 {
@@ -126,26 +129,56 @@ func (f *flow) addressOf(service *corev1.Service) (*corev1.LoadBalancerIngress, 
 
 // delete deletes the bastion, and waits until its machine is gone, which the policy restricts as long as it runs.
 func (f *flow) delete(ctx context.Context) error {
-	for _, object := range []client.Object{&corev1.Service{}, &kubevirtv1.VirtualMachine{}} {
+	if err := f.removeAccess(ctx); err != nil {
+		return err
+	}
+
+	return f.removeRest(ctx)
+}
+
+// forceDelete requests the deletion of all objects, and waits for none.
+func (f *flow) forceDelete(ctx context.Context) error {
+	err := f.removeAccess(ctx)
+	if waits := (waitingError{}); errors.As(err, &waits) {
+		err = nil
+	}
+
+	return errors.Join(err, f.removeRest(ctx))
+}
+
+// removeAccess deletes the machine and its load balancer together: one whose deletion hangs must not keep the other.
+func (f *flow) removeAccess(ctx context.Context) error {
+	var failed, left []error
+
+	for _, object := range []client.Object{&kubevirtv1.VirtualMachine{}, &corev1.Service{}} {
 		exists, err := f.remove(ctx, object)
 		if err != nil {
-			return err
-		}
-
-		if exists {
-			return waiting("%T %s of the bastion is being deleted", object, f.key())
+			failed = append(failed, err)
+		} else if exists {
+			left = append(left, waiting("%T %s of the bastion is being deleted", object, f.key()))
 		}
 	}
 
+	if len(failed) > 0 {
+		return errors.Join(failed...)
+	}
+
+	return errors.Join(left...)
+}
+
+// removeRest deletes what only the machine uses.
+func (f *flow) removeRest(ctx context.Context) error {
 	// As for the Secrets of machines, the account has no permission to delete one by its name.
 	err := f.provider.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(f.namespace), client.MatchingLabels(f.labels()))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete the Secret %s of the bastion: %w", f.key(), err)
+		err = fmt.Errorf("delete the Secret %s of the bastion: %w", f.key(), err)
+	} else {
+		err = nil
 	}
 
-	_, err = f.remove(ctx, &networkingv1.NetworkPolicy{})
+	_, failed := f.remove(ctx, &networkingv1.NetworkPolicy{})
 
-	return err
+	return errors.Join(err, failed)
 }
 
 // remove deletes an object of the bastion. It reports whether the object existed.

@@ -25,6 +25,8 @@ func TestFlow_AddressOf(t *testing.T) {
 		"IPv6":     {"the usual address", corev1.LoadBalancerIngress{IP: "2001:db8::5"}, true},
 		"Hostname": {"load balancers of clouds", corev1.LoadBalancerIngress{Hostname: "lb-5.example.com"}, true},
 		"Option":   {"ssh would run a command", corev1.LoadBalancerIngress{Hostname: "-oProxyCommand=touch"}, false},
+		"Zone":     {"it is any text", corev1.LoadBalancerIngress{IP: "2001:db8::5%\x1b[2J"}, false},
+		"Loopback": {"the user's own machine", corev1.LoadBalancerIngress{IP: "127.0.0.1"}, false},
 		"Text":     {"it is no address", corev1.LoadBalancerIngress{IP: "-oProxyCommand=touch"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

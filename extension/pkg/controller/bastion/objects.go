@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	// defaultImage is not pinned: its publisher rebuilds it with security updates, and a bastion exists for hours.
+	// defaultImage is not pinned: a bastion exists for hours, and its publisher rebuilds it with security updates, of which each node uses the one
+	// that it has pulled first.
 	defaultImage = "quay.io/containerdisks/debian:13"
 
 	sshPort = 22
@@ -52,7 +53,12 @@ func (f *flow) labels() map[string]string {
 
 // secret returns the user data: a script with the public key of the user.
 func (f *flow) secret() *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: f.meta(), Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"userdata": f.bastion.Spec.UserData}}
+	return &corev1.Secret{
+		ObjectMeta: f.meta(),
+		Type:       corev1.SecretTypeOpaque,
+		Immutable:  ptr.To(true),
+		Data:       map[string][]byte{"userdata": f.bastion.Spec.UserData},
+	}
 }
 
 // networkPolicy admits the clients of the bastion, and allows it to connect to the machines of the shoot only: the users
