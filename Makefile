@@ -259,7 +259,7 @@ reference: ## Write the API references and the JSON Schemas from the Go types, i
 	cd extension && $(CRD_REF_DOCS) --source-path=./pkg/apis/kubevirt/v1alpha1 --config=docs/api-reference.yaml --output-path=docs/api-reference.md
 	go run -C schema . --module=.. --package=./api/v1alpha1 --output=../docs/schemas ProviderSpec
 	go run -C schema . --module=../extension --package=./pkg/apis/kubevirt/v1alpha1 --output=../docs/schemas \
-		InfrastructureConfig ControlPlaneConfig WorkerConfig CloudProfileConfig
+		InfrastructureConfig ControlPlaneConfig WorkerConfig CloudProfileConfig WorkloadIdentityConfig
 
 .PHONY: generate
 generate: reference ## Generate code, the JSON Schemas, the reference pages, the tables of other pages, and the golden files.

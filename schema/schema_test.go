@@ -116,7 +116,7 @@ func TestSchemas_AcceptShippedManifests(t *testing.T) {
 	}
 
 	require.GreaterOrEqual(t, kinds["MachineClass"], 4)
-	require.Len(t, kinds, 5, "MachineClass and the four configs: %v", kinds)
+	require.Len(t, kinds, 6, "MachineClass and the five configs: %v", kinds)
 }
 
 // requireConfigs validates the configs of the extension in an object, and counts them.
