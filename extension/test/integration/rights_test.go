@@ -49,6 +49,7 @@ var accounts = []struct {
 			"called by sigs.k8s.io/controller-runtime/pkg/leaderelection",
 		"list namespaces":                                lists,
 		"list clusters.extensions.gardener.cloud":        lists,
+		"list bastions.extensions.gardener.cloud":        lists,
 		"list infrastructures.extensions.gardener.cloud": lists,
 		"list controlplanes.extensions.gardener.cloud":   lists,
 		"list workers.extensions.gardener.cloud":         lists,

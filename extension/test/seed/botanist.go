@@ -4,6 +4,7 @@
 package seed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,9 @@ const providerType = "kubevirt"
 // project is the project of all shoots.
 const project = "dev"
 
+// simulatedUserData are those of guests that read none.
+const simulatedUserData = "#cloud-config\nhostname: <<MACHINE_NAME>>\ntoken: <<BOOTSTRAP_TOKEN>>\n"
+
 // Botanist is a shoot on the seed, and the work for it that gardenlet calls a botanist.
 type Botanist struct {
 	// Object and Profile are what gardenlet reads from the garden cluster, with defaults. Changes take
@@ -49,7 +53,7 @@ type Botanist struct {
 	// HasControlPlane is set if the shoot has a ControlPlane. All shoots of a seed have one cluster for
 	// their Nodes: only one shoot at a time can deploy its system components there.
 	HasControlPlane bool
-	// UserData is the user data of all machines; by default, guests do not use it.
+	// UserData is the user data of all machines; if it is empty, they get some that guests do not use.
 	UserData string
 	// Progress is called before each task of an operation, with the percentage of the completed ones.
 	Progress func(task string, percent int32)
@@ -80,7 +84,6 @@ func (s *Seed) NewBotanist(ctx context.Context, object *gardencorev1beta1.Shoot,
 		ProviderNamespace: account.namespace,
 		seed:              s,
 		account:           account,
-		UserData:          "#cloud-config\nhostname: <<MACHINE_NAME>>\ntoken: <<BOOTSTRAP_TOKEN>>\n",
 		Repeats:           func(error) {},
 	}
 	if account == AccountForNamespaces() {
@@ -278,7 +281,7 @@ func (s *Botanist) operatingSystemConfig(
 	return &operatingsystemconfig.OperatingSystemConfigs{Init: operatingsystemconfig.Data{
 		GardenerNodeAgentSecretName: agent,
 		SecretName:                  &name,
-	}}, s.writeSecret(ctx, name, nil, map[string][]byte{extensionsv1alpha1.OperatingSystemConfigSecretDataKey: []byte(s.UserData)})
+	}}, s.writeSecret(ctx, name, nil, map[string][]byte{extensionsv1alpha1.OperatingSystemConfigSecretDataKey: []byte(cmp.Or(s.UserData, simulatedUserData))})
 }
 
 // deployMachineControllerManager deploys machine-controller-manager with as many replicas as gardenlet.
