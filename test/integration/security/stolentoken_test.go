@@ -145,7 +145,7 @@ func (h *thief) requireWorkersOnly(t *testing.T, worker *kubevirtv1.VirtualMachi
 		"account's disk": {change: volume(kubevirtv1.VolumeSource{ServiceAccount: &kubevirtv1.ServiceAccountVolumeSource{ServiceAccountName: "default"}}), says: "serviceAccount"},
 		"a bastion's label": {change: func(vm *kubevirtv1.VirtualMachine) {
 			vm.Spec.Template.ObjectMeta.Labels[ofBastion()[1]] = "x"
-		}, says: "may not have the label"},
+		}, says: "workers may not have the label"},
 		"hook sidecar": {change: func(vm *kubevirtv1.VirtualMachine) {
 			vm.Spec.Template.ObjectMeta.Annotations = map[string]string{"hooks.kubevirt.io/hookSidecars": `[{"image":"x"}]`}
 		}, says: "hook sidecars"},
