@@ -146,7 +146,7 @@ func down(ctx context.Context, r request, out io.Writer) error {
 }
 
 // status prints the state of the lab and its processes.
-func status(r request, out io.Writer) error {
+func status(_ context.Context, r request, out io.Writer) error {
 	s, err := newStore(r.name)
 	if err != nil {
 		return err

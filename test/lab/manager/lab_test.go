@@ -6,9 +6,12 @@ package main
 import (
 	"bytes"
 	"flag"
+	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,7 +68,9 @@ func TestClaimOutlastsALook(t *testing.T) {
 	release()
 }
 
-func TestCommandRefuses(t *testing.T) {
+// TestParse_Refuses calls parse: for a request that is not refused, command would start this program of tests again, as
+// a lab in the background.
+func TestParse_Refuses(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		reason string
@@ -90,8 +95,20 @@ func TestCommandRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			require.ErrorContains(t, command(t.Context(), test.args, &out, &out), test.want, test.reason)
+			_, _, err := parse(test.args, &out)
+			require.ErrorContains(t, err, test.want, test.reason)
 		})
+	}
+}
+
+func TestParse_Commands(t *testing.T) {
+	t.Parallel()
+	for _, want := range slices.Sorted(maps.Keys(commands)) {
+		require.Regexp(t, "[ |]"+want+"[ |]", usage)
+		name, r, err := parse([]string{want, "--shoot=s", "--sidecar=main.go"}, io.Discard)
+		require.NoError(t, err)
+		require.Equal(t, want, name)
+		require.True(t, filepath.IsAbs(r.sidecar), "a name without a folder would be looked up in PATH")
 	}
 }
 

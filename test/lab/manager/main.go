@@ -71,42 +71,48 @@ const (
 // maxNodes is the number of addresses for real nodes and their pods.
 const maxNodes = 50
 
+// commands are the functions of the commands.
+var commands = map[string]func(context.Context, request, io.Writer) error{
+	"up":      up,
+	"down":    down,
+	"restart": restart,
+	"status":  status,
+	"run":     run,
+	"build":   build,
+}
+
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	var r request
+	name, r, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	return commands[name](ctx, r, stdout)
+}
+
+// parse returns the name of a known command, and its options. It starts nothing.
+func parse(args []string, stderr io.Writer) (name string, r request, err error) {
 	flags := flag.NewFlagSet("lab", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	r.define(flags)
 	flags.Usage = func() { fmt.Fprint(stderr, usage); flags.PrintDefaults() }
 	if len(args) == 0 {
 		flags.Usage()
-		return errors.New("no command given")
+		return "", r, errors.New("no command given")
 	}
-	if slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0]) {
+	name = args[0]
+	if slices.Contains([]string{"help", "-h", "-help", "--help"}, name) {
 		flags.Usage()
-		return nil
+		return "", r, flag.ErrHelp
+	}
+	if commands[name] == nil {
+		flags.Usage()
+		return "", r, fmt.Errorf("no command %q", name)
 	}
 	if err := flags.Parse(args[1:]); err != nil {
-		return fmt.Errorf("read flags: %w", err)
+		return "", r, fmt.Errorf("read flags: %w", err)
 	}
-	if err := r.check(flags.Args()); err != nil {
-		return err
-	}
-	switch args[0] {
-	case "up":
-		return up(ctx, r, stdout)
-	case "down":
-		return down(ctx, r, stdout)
-	case "restart":
-		return restart(ctx, r, stdout)
-	case "status":
-		return status(r, stdout)
-	case "run":
-		return run(ctx, r, stdout)
-	case "build":
-		return build(ctx, r, stdout)
-	}
-	flags.Usage()
-	return fmt.Errorf("no command %q", args[0])
+	err = r.check(flags.Args()) // It changes r, so it must not be in the same statement.
+	return name, r, err
 }
 
 // define defines the flags of all commands.
