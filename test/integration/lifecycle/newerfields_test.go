@@ -106,61 +106,76 @@ var (
 
 var newerFeatures = []newerFeature{
 	{
-		feature: feature{name: "newer/rebootPolicy", yaml: instance(`domain: {rebootPolicy: Terminate}`)},
+		feature: feature{name: "rebootPolicy", yaml: instance(`domain: {rebootPolicy: Terminate}`)},
 		// The gate RebootPolicy is Alpha in 1.8, and Beta since 1.9.
 		refusal: harness.PerKubeVirt[string]{"1.6": unknown, "1.7": unknown, "1.8": "RebootPolicy", "1.9": ""},
 	},
 	{
-		feature: feature{name: "newer/reservedOverhead", yaml: `memory: {guest: 2Gi, reservedOverhead: {memLock: Required}}`, without: []string{"memory"}},
+		feature: feature{name: "memory/reservedOverhead", yaml: `memory: {guest: 2Gi, reservedOverhead: {memLock: Required}}`},
 		// The gate ReservedOverheadMemlock is Alpha.
 		refusal: harness.PerKubeVirt[string]{
 			"1.6": unknown, "1.7": unknown, "1.8": "Reserved overhead memlock feature gate is not enabled", "1.9": "Reserved overhead memlock feature gate is not enabled",
 		},
 	},
 	{
-		feature: feature{name: "newer/passtBinding", yaml: `networks: [{pod: {}, passtBinding: {}}]`, without: []string{"primary", "secondary"}},
+		feature: feature{name: "primary/passtBinding", yaml: `networks: [{pod: {}, passtBinding: {}, model: <virtio|e1000e>}]`},
 		refusal: passtRefusal,
 	},
 	{
-		feature: feature{name: "newer/direct", yaml: instance(`domain: {features: {hyperv: {vpindex: {}, tlbflush: {direct: {}}}}}`), without: []string{"hyperv"}},
+		feature: feature{name: "hyperv/direct", yaml: instance(`domain: {features: {hyperv: {vpindex: {}, tlbflush: {direct: {}}}}}`)},
 		refusal: since18,
 	},
 	{
-		feature: feature{name: "newer/discardGranularity", yaml: withDisk("sparse", `blockSize: {custom: {logical: 512, physical: 4096, discardGranularity: 4096}}`)},
+		feature: feature{name: "volume-sparse/discardGranularity", yaml: withDisk("sparse", `blockSize: {custom: {logical: 512, physical: 4096, discardGranularity: 4096}}`)},
 		refusal: since17,
 	},
 	{
 		feature: feature{
-			name:    "newer/imageio/insecureSkipVerify",
-			without: []string{"root", "golden"}, // CDI knows it.
+			name:    "root/import-imageio/insecureSkipVerify",
+			without: []string{"golden"}, // CDI knows it.
 			yaml:    `{disablePreAllocatedDataVolumes: true, rootVolume: {source: {imageio: {url: "https://ovirt.example.com/api", diskId: "1", secretRef: keys, insecureSkipVerify: true}}, ` + claims + `}}`,
 		},
 		refusal: since18,
 	},
 	{
 		feature: feature{
-			name:    "newer/http/insecureSkipVerify",
-			without: []string{"root", "golden"},
+			name:    "root/import-http/insecureSkipVerify",
+			without: []string{"golden/none"},
 			yaml:    `rootVolume: {source: {http: {url: "https://h/i", insecureSkipVerify: true}}, ` + claims + `}`,
 		},
 		refusal: sinceCDI166,
 	},
 	{
 		feature: feature{
-			name:    "newer/serviceAccountName",
-			without: []string{"root", "golden"},
+			name:    "root/import-http/serviceAccountName",
+			without: []string{"golden/none"},
 			yaml:    `rootVolume: {source: {http: {url: "https://h/i"}}, ` + claims + `, serviceAccountName: importer}`,
 		},
 		refusal: sinceCDI165,
 	},
 	{
 		feature: feature{
-			name:    "newer/certConfigMap",
-			without: []string{"root", "golden"},
+			name:    "root/import-vddk/certConfigMap",
+			without: []string{"golden/none"},
 			yaml:    `rootVolume: {source: {vddk: {url: "https://vcenter.example.com", uuid: u, backingFile: f, thumbprint: t, secretRef: keys, certConfigMap: ca}}, ` + claims + `}`,
 		},
 		refusal: sinceCDI166,
 	},
+}
+
+// acceptedFeatures returns the features that the KubeVirt and the CDI of the lab accept.
+func acceptedFeatures(t *testing.T) []feature {
+	t.Helper()
+
+	accepted := slices.Clone(features)
+
+	for _, newer := range newerFeatures {
+		if newer.refusal.Get(t) == "" {
+			accepted = append(accepted, newer.feature)
+		}
+	}
+
+	return accepted
 }
 
 // TestNewerFieldsAreRefused checks that a KubeVirt or CDI that does not know a field refuses the
@@ -179,7 +194,7 @@ func TestNewerFieldsAreRefused(t *testing.T) {
 			// CDI 1.64 would refuse the image before KubeVirt sees the field.
 			first.without = append(slices.Clone(first.without), "root/import-checksum")
 
-			spec, _ := generate(t, rand.New(rand.NewPCG(1, uint64(i))), first)
+			spec, _ := generate(t, rand.New(rand.NewPCG(1, uint64(i))), first, features)
 			in := inputOf(s, "pool-z1-5f4d8-abcde", encode(t, spec))
 			require.Empty(t, in.faults, "the driver knows the field")
 

@@ -30,16 +30,16 @@ type feature struct {
 // tree is a ProviderSpec before its conversion to JSON.
 type tree map[string]any
 
-// generate returns a valid ProviderSpec with the first feature, a few random ones,
+// generate returns a valid ProviderSpec with the first feature, a few random ones of the list,
 // and the required fields.
-func generate(t *testing.T, r *rand.Rand, first feature) (spec tree, used []string) {
+func generate(t *testing.T, r *rand.Rand, first feature, list []feature) (spec tree, used []string) {
 	t.Helper()
 
 	chosen := []feature{first}
 
 	const most = 6
 	for range r.IntN(most) {
-		chosen = add(chosen, features[r.IntN(len(features))])
+		chosen = add(chosen, list[r.IntN(len(list))])
 	}
 
 	for _, needed := range [][]feature{rootVolumes(), memories} {
@@ -120,7 +120,7 @@ func merge(into, from map[string]any) {
 	}
 }
 
-// features are all possible parts of a spec. They include root volumes and memory, so that each of
+// features are all possible parts of a spec, except newerFeatures. They include root volumes and memory, so that each of
 // these is the first feature once.
 var features = slices.Concat(rootVolumes(), memories, volumes(), deviceFeatures, networkFeatures, guestFeatures, placementFeatures, templateFeatures)
 
@@ -160,7 +160,8 @@ func rootVolumes() []feature {
 		{
 			name:    "root/clone-live-migrate",
 			without: []string{"primary", "eviction", "gpus", "volume", "hyperv"},
-			yaml: `{rootVolume: {source: {pvc: {name: image}}, storage: {accessModes: [ReadWriteMany]}}, networks: [{pod: {}, masquerade: {}}],
+			yaml: `{rootVolume: {source: {pvc: {name: image}}, storage: {accessModes: [ReadWriteMany]}},
+				networks: [<{pod: {}, masquerade: {}}|{pod: {allowBridgeLiveMigration: true}, bridge: {}}>],
 				virtualMachineTemplate: {spec: {template: {spec: {evictionStrategy: LiveMigrate}}}}}`,
 		},
 	}
@@ -273,9 +274,14 @@ func TestGeneratorKnowsEveryField(t *testing.T) {
 
 	all := tree{}
 
+	var newer []feature
+	for _, f := range newerFeatures {
+		newer = append(newer, f.feature)
+	}
+
 	const tries = 20 // Enough to generate each of the few alternatives.
 	for i := range tries {
-		for _, f := range features {
+		for _, f := range slices.Concat(features, newer) {
 			merge(all, read(t, rand.New(rand.NewPCG(uint64(i), 1)), f.yaml))
 		}
 
@@ -295,8 +301,8 @@ func TestGeneratorKnowsEveryField(t *testing.T) {
 		"virtualMachineTemplate.spec.running", "virtualMachineTemplate.spec.dataVolumeTemplates",
 		"rootVolume.checkpoints", "rootVolume.finalCheckpoint", "additionalVolumes.dataVolume.checkpoints", "additionalVolumes.dataVolume.finalCheckpoint",
 		"additionalVolumes.dataVolume.serviceAccountName",
-		// These are newer than the lab's oldest CDI, or need a plugin registered with KubeVirt.
-		"rootVolume.serviceAccountName", "networks.binding",
+		// It needs a plugin registered with KubeVirt.
+		"networks.binding",
 	}, missing)
 }
 
