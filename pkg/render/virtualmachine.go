@@ -106,8 +106,8 @@ func instanceSpec(in *spi.CreateMachineInput) kubevirtv1.VirtualMachineInstanceS
 
 // evictionStrategy returns the reaction to a drain of the machine's host. KubeVirt's own default is
 // to kill the guest, or, on some platforms, to block the drain. External leaves it to the driver,
-// and blocks the drain if the driver does nothing. LiveMigrate leaves it to KubeVirt, and blocks the drain, without
-// notice to the driver, if the machine cannot migrate.
+// and blocks the drain if the driver does nothing. LiveMigrate leaves it to KubeVirt, and the driver replaces the machine
+// if its migration fails. It blocks the drain, without notice to the driver, if the machine can no longer migrate.
 func evictionStrategy(in *spi.CreateMachineInput) kubevirtv1.EvictionStrategy {
 	switch {
 	case !in.Evacuation:

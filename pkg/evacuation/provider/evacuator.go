@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
@@ -166,17 +167,26 @@ func mustEvacuate(instance *kubevirtv1.VirtualMachineInstance) bool {
 	return isMarked(instance) && instance.DeletionTimestamp == nil
 }
 
-// isMarked reports whether an instance is marked for evacuation from its node, and the driver must act
-// on the mark. With the strategies LiveMigrate and LiveMigrateIfPossible, virt-controller acts on it
-// (KubeVirt, pkg/virt-controller/watch/drain/evacuation). An instance that is no longer on the marked
-// node has been evacuated already.
+// isMarked reports whether an instance is marked for evacuation from its node. An instance that is no
+// longer on the marked node has been evacuated already. KubeVirt lets the eviction of an instance pass
+// that has no strategy to migrate it, or that it may but cannot migrate (KubeVirt,
+// pkg/virt-api/webhooks/validating-webhook/admitters, pod-eviction-admitter.go).
 func isMarked(instance *kubevirtv1.VirtualMachineInstance) bool {
-	if strategy := instance.Spec.EvictionStrategy; strategy != nil && *strategy != kubevirtv1.EvictionStrategyExternal {
+	strategy := ptr.Deref(instance.Spec.EvictionStrategy, kubevirtv1.EvictionStrategyExternal)
+	if strategy == kubevirtv1.EvictionStrategyNone || strategy == kubevirtv1.EvictionStrategyLiveMigrateIfPossible && !instance.IsMigratable() {
 		return false
 	}
 
 	return instance.Status.EvacuationNodeName != "" && instance.Status.EvacuationNodeName == instance.Status.NodeName &&
 		!instance.IsFinal()
+}
+
+// isMigratedByKubeVirt reports whether virt-controller live-migrates a marked instance (KubeVirt,
+// pkg/virt-controller/watch/drain/evacuation). It repeats migrations that fail, without end.
+func isMigratedByKubeVirt(instance *kubevirtv1.VirtualMachineInstance) bool {
+	strategy := ptr.Deref(instance.Spec.EvictionStrategy, kubevirtv1.EvictionStrategyExternal)
+
+	return strategy == kubevirtv1.EvictionStrategyLiveMigrate || strategy == kubevirtv1.EvictionStrategyLiveMigrateIfPossible
 }
 
 func (e *evacuations) evacuationOf(instance *kubevirtv1.VirtualMachineInstance) spi.Evacuation {
@@ -193,27 +203,53 @@ func (e *evacuations) evacuationOf(instance *kubevirtv1.VirtualMachineInstance) 
 		}
 	}
 
-	evacuation.Migration, evacuation.MigrationSince = e.migrationOf(instance)
-
-	if evacuation.Migration == spi.MigrationNone {
-		if known := e.foreign(migrationName(instance.UID, evacuation.Node)); known.unfinished {
-			evacuation.Migration = spi.MigrationForeign
-			evacuation.MigrationSince = known.since
-		}
+	if isMigratedByKubeVirt(instance) {
+		evacuation.Migration, evacuation.MigrationSince = e.migrationByKubeVirt(instance)
+	} else {
+		evacuation.Migration, evacuation.MigrationSince = e.migrationOf(instance)
 	}
 
 	return evacuation
 }
 
-// migrationOf returns the state of an instance's live migration, and when that state began. The
-// migration may be the driver's own or a foreign one.
+// migrationByKubeVirt returns the state of virt-controller's live migration of an instance, and when that
+// state began. Until it has failed, it counts as requested, since virt-controller requests it.
+func (e *evacuations) migrationByKubeVirt(instance *kubevirtv1.VirtualMachineInstance) (spi.Migration, time.Time) {
+	known := e.foreign(migrationName(instance.UID, instance.Status.EvacuationNodeName))
+
+	switch state := instance.Status.MigrationState; {
+	case state != nil && isInProgress(state):
+		return spi.MigrationRunning, state.StartTimestamp.Time
+	case !instance.IsMigratable():
+		return spi.MigrationNone, time.Time{}
+	case known.failed:
+		return spi.MigrationFailed, known.since
+	default:
+		return spi.MigrationForeign, known.since
+	}
+}
+
+// migrationOf returns the state of an instance's live migration that is not left to KubeVirt, and when that
+// state began. The migration may be the driver's own or a foreign one.
 func (e *evacuations) migrationOf(instance *kubevirtv1.VirtualMachineInstance) (spi.Migration, time.Time) {
-	if state := instance.Status.MigrationState; state != nil && state.StartTimestamp != nil && state.EndTimestamp == nil {
+	if state := instance.Status.MigrationState; state != nil && isInProgress(state) {
 		return spi.MigrationRunning, state.StartTimestamp.Time
 	}
 
 	name := migrationName(instance.UID, instance.Status.EvacuationNodeName)
+	if own, since := e.ownMigration(name); own != spi.MigrationNone {
+		return own, since
+	}
 
+	if known := e.foreign(name); known.unfinished {
+		return spi.MigrationForeign, known.since
+	}
+
+	return spi.MigrationNone, time.Time{}
+}
+
+// ownMigration returns the state of the driver's migration of that name, and when that state began.
+func (e *evacuations) ownMigration(name string) (spi.Migration, time.Time) {
 	migration := e.migration(name)
 	if migration == nil {
 		return e.recentlyCreated(name)

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
@@ -171,4 +174,84 @@ func TestRefreshForeignMigrations(t *testing.T) {
 
 	elsewhere := e.evacuationOf(markedInstanceOn("a", "other"))
 	require.Equal(t, spi.MigrationNone, elsewhere.Migration, "of another evacuation")
+}
+
+// TestMigrationByKubeVirt has instances that virt-controller migrates, and migrations that virt-api returns.
+func TestMigrationByKubeVirt(t *testing.T) {
+	t.Parallel()
+
+	const (
+		always     = kubevirtv1.EvictionStrategyLiveMigrate
+		ifPossible = kubevirtv1.EvictionStrategyLiveMigrateIfPossible
+	)
+
+	migration := func(node string, minute int, phase kubevirtv1.VirtualMachineInstanceMigrationPhase) []kubevirtv1.VirtualMachineInstanceMigration {
+		return []kubevirtv1.VirtualMachineInstanceMigration{{
+			ObjectMeta: metav1.ObjectMeta{
+				Annotations:       map[string]string{kubevirtv1.EvacuationMigrationAnnotation: node},
+				CreationTimestamp: metav1.NewTime(minutes(minute)),
+			},
+			Status: kubevirtv1.VirtualMachineInstanceMigrationStatus{Phase: phase},
+		}}
+	}
+
+	tests := map[string]struct {
+		reason     string
+		strategy   kubevirtv1.EvictionStrategy
+		immovable  bool
+		moving     bool
+		migrations []kubevirtv1.VirtualMachineInstanceMigration
+		want       spi.Migration
+		unmarked   bool
+	}{
+		"None":          {reason: "virt-controller will create it", strategy: always, want: spi.MigrationForeign},
+		"Queued":        {reason: "it is awaited", strategy: always, migrations: migration("host", 1, kubevirtv1.MigrationPending), want: spi.MigrationForeign},
+		"Failed":        {reason: "the next one may fail as well", strategy: always, migrations: migration("host", 1, kubevirtv1.MigrationFailed), want: spi.MigrationFailed},
+		"Possible":      {reason: "the drain would hang", strategy: ifPossible, migrations: migration("host", 1, kubevirtv1.MigrationFailed), want: spi.MigrationFailed},
+		"FailedEarlier": {reason: "it belongs to an earlier drain", strategy: always, migrations: migration("host", -1, kubevirtv1.MigrationFailed), want: spi.MigrationForeign},
+		"FailedForUser": {reason: "it belongs to no drain", strategy: always, migrations: migration("", 1, kubevirtv1.MigrationFailed), want: spi.MigrationForeign},
+		"Running":       {reason: "an earlier one had failed", strategy: always, moving: true, migrations: migration("host", 1, kubevirtv1.MigrationFailed), want: spi.MigrationRunning},
+		"Immovable":     {reason: "virt-controller does nothing", strategy: always, immovable: true, want: spi.MigrationNone},
+		"LetPass":       {reason: "KubeVirt permits its eviction", strategy: ifPossible, immovable: true, unmarked: true},
+		"NoStrategy":    {reason: "KubeVirt permits its eviction", strategy: kubevirtv1.EvictionStrategyNone, unmarked: true},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			e := evacuationsAt(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_ = json.NewEncoder(w).Encode(kubevirtv1.VirtualMachineInstanceMigrationList{Items: tc.migrations})
+			}))
+
+			instance := markedInstanceOn("a", "host")
+			instance.Spec.EvictionStrategy = &tc.strategy
+			instance.Status.Conditions = []kubevirtv1.VirtualMachineInstanceCondition{
+				{Type: kubevirtv1.VirtualMachineInstanceEvictionRequested, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(drainStart)},
+				{Type: kubevirtv1.VirtualMachineInstanceIsMigratable, Status: corev1.ConditionTrue},
+			}
+
+			if tc.immovable {
+				instance.Status.Conditions[1].Status = corev1.ConditionFalse
+			}
+
+			if tc.moving {
+				instance.Status.MigrationState = &kubevirtv1.VirtualMachineInstanceMigrationState{StartTimestamp: ptr.To(metav1.NewTime(minutes(2)))}
+			}
+
+			require.NoError(t, e.instanceInformer.GetStore().Update(instance))
+			require.NoError(t, e.MaintainMigrations(t.Context()))
+
+			marked := e.markedInstances()
+			if tc.unmarked {
+				require.Empty(t, marked, tc.reason)
+
+				return
+			}
+
+			require.Len(t, marked, 1)
+			require.Equal(t, tc.want, e.evacuationOf(marked[0]).Migration, tc.reason)
+		})
+	}
 }

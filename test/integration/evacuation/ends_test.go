@@ -112,8 +112,8 @@ func TestSoakEvacuationOutlivesTheControlCluster(t *testing.T) {
 func TestSoakFailedMigrationIsAReplacement(t *testing.T) {
 	t.Parallel()
 
-	e := newEvacuated(t, harness.NewShoot(t), `{"networks":[{"pod":{},"masquerade":{}}],
-		"virtualMachineTemplate":{"spec":{"template":{"metadata":{"annotations":{"sim.lab/fault":"migration-fails"}}}}}}`)
+	e := newEvacuated(t, harness.NewShoot(t), `{`+masquerade+`,"virtualMachineTemplate":{"spec":{"template":{
+		"metadata":{"annotations":{"sim.lab/fault":"migration-fails"}}, "spec":{"evictionStrategy":"External"}}}}}`)
 	e.requireReplaced(t)
 
 	left, err := e.KubeVirt.KubevirtV1().VirtualMachineInstanceMigrations(e.ProviderNamespace).List(t.Context(), metav1.ListOptions{})

@@ -5,6 +5,7 @@ package evacuation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -280,7 +281,13 @@ func (d *diary) await(t *testing.T, m *harness.Machine, reason, text string) {
 	t.Helper()
 
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, harness.Settled, true, func(context.Context) (bool, error) {
-		return d.has(m, reason, text), nil
+		ended := d.has(m, "EvacuationEnded", "")
+
+		if found := d.has(m, reason, text); found || !ended {
+			return found, nil
+		}
+
+		return false, errors.New("its evacuation has ended")
 	})
 	require.NoError(t, err, "%s: no Event %s with the text %q; Events: %s", m.Name(), reason, text, d)
 }

@@ -25,6 +25,9 @@ const (
 	// migratable are the fields of a guest that can be live-migrated. Without them it cannot, since
 	// its address on a bridge cannot migrate.
 	migratable = `{` + masquerade + `}`
+	// migratedByDriver is the same, and leaves the migration to the driver: of a machine that is known to be able to
+	// migrate, KubeVirt has it.
+	migratedByDriver = `{` + masquerade + `,"virtualMachineTemplate":{"spec":{"template":{"spec":{"evictionStrategy":"External"}}}}}`
 	// failing are the fields of a guest that can be live-migrated, but whose migrations fail.
 	failing = `{` + masquerade + `,
 		"virtualMachineTemplate":{"spec":{"template":{"metadata":{"annotations":{"sim.lab/fault":"migration-fails"}}}}}}`

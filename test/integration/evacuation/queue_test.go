@@ -25,8 +25,8 @@ func TestSoakMigrationsMayQueue(t *testing.T) {
 
 	const (
 		machines = 8
-		takes    = 6 * time.Second
-		timeout  = 15 * time.Second
+		takes    = 10 * time.Second
+		timeout  = 25 * time.Second
 	)
 
 	e := newEvacuees(t, evacuation.Limits{MaxPerDeployment: machines, Deadline: time.Hour, MigrationTimeout: timeout})
@@ -35,7 +35,7 @@ func TestSoakMigrationsMayQueue(t *testing.T) {
 	kubectl(t, "cordon", z.hosts[1])
 	e.PatchNamespace(t, map[string]any{"annotations": map[string]any{behaviour.MigrationLatencyAnnotation: takes.String()}})
 
-	all := e.addIn(t, z.name, machines, migratable)
+	all := e.addIn(t, z.name, machines, migratedByDriver)
 	awaitMigratable(t, e.Shoot, machines)
 	kubectl(t, "uncordon", z.hosts[1])
 
@@ -73,7 +73,8 @@ func TestSoakMigrationsMayQueue(t *testing.T) {
 func TestForeignMigrationsAreAwaited(t *testing.T) {
 	t.Parallel()
 
-	const timeout = 5 * time.Second
+	// The target of a migration that has left the queue must start within this time.
+	const timeout = 30 * time.Second
 
 	tests := map[string]struct {
 		reason  string
@@ -103,7 +104,7 @@ func TestForeignMigrationsAreAwaited(t *testing.T) {
 			kubectl(t, "cordon", z.hosts[1])
 
 			running := others.addIn(t, z.name, 2, hanging)
-			m := e.addIn(t, z.name, 1, migratable)[0]
+			m := e.addIn(t, z.name, 1, migratedByDriver)[0]
 			awaitMigratable(t, others.Shoot, 2)
 			awaitMigratable(t, e.Shoot, 1)
 			kubectl(t, "uncordon", z.hosts[1])
@@ -115,7 +116,7 @@ func TestForeignMigrationsAreAwaited(t *testing.T) {
 
 			waiting := onlyMigration(t, e.Shoot)
 			awaitMigration(t, e.Shoot, waiting, "has waited for long", func(m *kubevirtv1.VirtualMachineInstanceMigration) bool {
-				return time.Since(m.CreationTimestamp.Time) > 3*timeout
+				return time.Since(m.CreationTimestamp.Time) > timeout+5*time.Second
 			})
 			require.Equal(t, kubevirtv1.MigrationPending, onlyMigration(t, e.Shoot).Status.Phase, tc.reason)
 			e.requireKept(t, m)
