@@ -170,8 +170,9 @@ func requireCloudControllerAddresses(t *testing.T) {
 		balancer, err := b.balancer(t.Context())
 		require.NoError(t, err)
 
+		before := client.MergeFrom(balancer.DeepCopy())
 		balancer.Status.LoadBalancer.Ingress = ingress
-		require.NoError(t, theSeed.Provider.Status().Update(t.Context(), balancer))
+		require.NoError(t, theSeed.Provider.Status().Patch(t.Context(), balancer, before))
 
 		eventually(t, func(ctx context.Context) (bool, string) {
 			err := theSeed.Client.Get(ctx, client.ObjectKeyFromObject(b.service), b.service)
@@ -189,8 +190,9 @@ func requireCloudControllerAddresses(t *testing.T) {
 	balancer, err := b.balancer(t.Context())
 	require.NoError(t, err)
 
+	before := client.MergeFrom(balancer.DeepCopy())
 	balancer.Spec.LoadBalancerSourceRanges = nil
-	require.NoError(t, theSeed.Provider.Update(t.Context(), balancer))
+	require.NoError(t, theSeed.Provider.Patch(t.Context(), balancer, before))
 	b.awaits(t, "repaired", func(s *corev1.Service) bool { return len(s.Spec.LoadBalancerSourceRanges) == 1 })
 
 	require.NoError(t, theSeed.Provider.Delete(t.Context(), balancer))

@@ -284,8 +284,9 @@ func requireCloudControllerHostile(t *testing.T) {
 
 	for _, b := range balancers {
 		require.NoError(t, theSeed.Client.Get(t.Context(), client.ObjectKeyFromObject(b.service), b.service))
+		before := client.MergeFrom(b.service.DeepCopy())
 		b.service.Finalizers = nil
-		require.NoError(t, theSeed.Client.Update(t.Context(), b.service))
+		require.NoError(t, theSeed.Client.Patch(t.Context(), b.service, before))
 		require.NoError(t, theSeed.Client.Delete(t.Context(), b.service))
 	}
 }

@@ -168,8 +168,9 @@ func requireCloudControllerNamespace(t *testing.T) {
 		balancer, err := b.balancer(t.Context())
 		require.NoError(t, err)
 
+		before := client.MergeFrom(balancer.DeepCopy())
 		balancer.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.9"}}
-		require.NoError(t, theSeed.Provider.Status().Update(t.Context(), balancer))
+		require.NoError(t, theSeed.Provider.Status().Patch(t.Context(), balancer, before))
 	}
 
 	before, err := owned.balancer(t.Context())

@@ -97,8 +97,9 @@ func runKubeAPIServer(t *testing.T, shoot *seed.Botanist) {
 	}
 	require.NoError(t, theSeed.Client.Create(t.Context(), pod))
 
+	before := client.MergeFrom(pod.DeepCopy()) // A scheduler may write, too.
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "127.0.0.1", PodIPs: []corev1.PodIP{{IP: "127.0.0.1"}}}
-	require.NoError(t, theSeed.Client.Status().Update(t.Context(), pod))
+	require.NoError(t, theSeed.Client.Status().Patch(t.Context(), pod, before))
 	t.Cleanup(func() {
 		require.NoError(t, theSeed.Client.Delete(context.WithoutCancel(t.Context()), pod, client.GracePeriodSeconds(0)))
 	})

@@ -53,8 +53,9 @@ func requireLoadBalancer(t *testing.T, worker *corev1.Node) {
 	address := "http://" + service.Status.LoadBalancer.Ingress[0].IP
 	eventually(t, time.Minute, reaches(address, true))
 
+	before := client.MergeFrom(service.DeepCopy())
 	service.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
-	require.NoError(t, theSeed.Target.Update(t.Context(), service))
+	require.NoError(t, theSeed.Target.Patch(t.Context(), service, before))
 	eventually(t, time.Minute, reaches(address, true))
 
 	require.NoError(t, theSeed.Target.Delete(t.Context(), pod))
