@@ -174,6 +174,21 @@ func TestDrainOfAProviderNode(t *testing.T) {
 		m.end(t)
 	})
 
+	t.Run("MigratedByDriver", func(t *testing.T) {
+		t.Parallel()
+
+		m := newMaintained(t, 1, migratedByDriver, "--evacuation")
+		m.drain(t)
+
+		require.Empty(t, m.Deletions(), "live migration deletes no Machine")
+		harness.Eventually(t, "the driver has deleted its migrations", func(ctx context.Context) (bool, error) {
+			list, err := m.KubeVirt.KubevirtV1().VirtualMachineInstanceMigrations(m.ProviderNamespace).List(ctx, metav1.ListOptions{})
+
+			return err == nil && len(list.Items) == 0, err
+		})
+		m.end(t)
+	})
+
 	t.Run("MigrationFails", func(t *testing.T) {
 		t.Parallel()
 
