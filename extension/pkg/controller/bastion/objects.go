@@ -65,7 +65,6 @@ func (f *flow) secret() *corev1.Secret {
 // of the shoot are root in it, inside the pod network of the provider cluster.
 func (f *flow) networkPolicy() *networkingv1.NetworkPolicy {
 	ssh := []networkingv1.NetworkPolicyPort{{Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To(intstr.FromInt32(sshPort))}}
-	machines := metav1.LabelSelector{MatchLabels: map[string]string{providerspec.TagCluster: f.owner.TechnicalID}}
 
 	var clients []networkingv1.NetworkPolicyPeer
 	for _, ingress := range f.bastion.Spec.Ingress {
@@ -78,9 +77,22 @@ func (f *flow) networkPolicy() *networkingv1.NetworkPolicy {
 			PodSelector: metav1.LabelSelector{MatchLabels: f.labels()},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
 			Ingress:     []networkingv1.NetworkPolicyIngressRule{{From: clients, Ports: ssh}},
-			Egress:      []networkingv1.NetworkPolicyEgressRule{{To: []networkingv1.NetworkPolicyPeer{{PodSelector: &machines}}, Ports: ssh}},
+			Egress:      []networkingv1.NetworkPolicyEgressRule{{To: f.machines(), Ports: ssh}},
 		},
 	}
+}
+
+// machines selects the machines of the shoot. Those from before the tag with the Shoot's UID have the technical ID alone, which
+// a Shoot of another landscape can have, too.
+func (f *flow) machines() []networkingv1.NetworkPolicyPeer {
+	tag := func(operator metav1.LabelSelectorOperator, values ...string) networkingv1.NetworkPolicyPeer {
+		return networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{
+			MatchLabels:      map[string]string{providerspec.TagCluster: f.owner.TechnicalID},
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: providerspec.TagShootUID, Operator: operator, Values: values}},
+		}}
+	}
+
+	return []networkingv1.NetworkPolicyPeer{tag(metav1.LabelSelectorOpIn, string(f.owner.UID)), tag(metav1.LabelSelectorOpDoesNotExist)}
 }
 
 // service returns the load balancer. It keeps the addresses of the clients, by which the NetworkPolicy admits them.
