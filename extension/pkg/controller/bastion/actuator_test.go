@@ -6,6 +6,7 @@ package bastion
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -22,13 +23,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/ownership"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
@@ -212,6 +213,7 @@ func TestActuator_ReconcileChangedIngress(t *testing.T) {
 	l := newLandscape(t)
 	require.Error(t, l.reconcile(t))
 	l.start(t, corev1.LoadBalancerIngress{IP: "203.0.113.5"})
+	require.NoError(t, change(func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 30022 })(l))
 	l.writes = nil
 
 	l.bastion.Spec.Ingress = ingress("2001:db8::/64")
@@ -220,12 +222,48 @@ func TestActuator_ReconcileChangedIngress(t *testing.T) {
 
 	require.Equal(t, "2001:db8::/64", get(t, l, &networkingv1.NetworkPolicy{}).Spec.Ingress[0].From[0].IPBlock.CIDR)
 
-	service := get(t, l, &corev1.Service{})
-	require.Equal(t, []string{"2001:db8::/64", "255.255.255.255/32"}, service.Spec.LoadBalancerSourceRanges)
-	service.Spec.Selector = map[string]string{"app": "stolen"}
-	require.NoError(t, l.provider.Update(t.Context(), service))
-	require.NoError(t, l.reconcile(t))
-	require.Contains(t, get(t, l, &corev1.Service{}).Spec.Selector, kubevirt.LabelBastion)
+	service := get(t, l, &corev1.Service{}).Spec
+	require.Equal(t, []string{"2001:db8::/64", "255.255.255.255/32"}, service.LoadBalancerSourceRanges)
+	require.EqualValues(t, 30022, service.Ports[0].NodePort, "what the provider cluster has chosen")
+}
+
+// TestActuator_ReconcileStolen changes objects as the holder of a stolen account can.
+func TestActuator_ReconcileStolen(t *testing.T) {
+	t.Parallel()
+
+	for name, steal := range map[string]func(*landscape) error{
+		"Selector":      change(func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "stolen"} }),
+		"Ports":         change(func(s *corev1.Service) { s.Spec.Ports[0].TargetPort = intstr.FromInt32(6443) }),
+		"More ports":    change(func(s *corev1.Service) { s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Port: 6443}) }),
+		"Policy":        change(func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster }),
+		"Addresses":     change(func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"203.0.113.6"} }),
+		"Type":          change(func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }),
+		"NetworkPolicy": change(func(p *networkingv1.NetworkPolicy) { p.Spec.Egress[0].Ports = nil }),
+		"User data":     change(func(s *corev1.Secret) { s.Data["userdata"] = []byte("#!/bin/bash\n# the key of a thief\n") }),
+		"Mutable":       change(func(s *corev1.Secret) { s.Immutable = nil }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			l := newLandscape(t)
+			require.Error(t, l.reconcile(t))
+			l.start(t, corev1.LoadBalancerIngress{IP: "203.0.113.5", Ports: []corev1.PortStatus{{Port: 22}}})
+			require.NoError(t, steal(l))
+			require.NoError(t, l.reconcile(t))
+			requireGolden(t, l)
+		})
+	}
+}
+
+// change returns a function that changes an object of the bastion.
+func change[T client.Object](how func(T)) func(*landscape) error {
+	return func(l *landscape) error {
+		object, _ := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+		err := l.provider.Get(context.Background(), l.key(), object)
+		how(object)
+
+		return errors.Join(err, l.provider.Update(context.Background(), object))
+	}
 }
 
 func TestActuator_ReconcileWithProfile(t *testing.T) {

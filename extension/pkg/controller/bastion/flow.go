@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,20 +47,13 @@ func (f *flow) reconcile(ctx context.Context, infra *api.InfrastructureStatus, p
 
 		return changed
 	}
-	services := func(existing *corev1.Service) bool {
-		before := existing.DeepCopy()
-		existing.Spec.LoadBalancerSourceRanges = service.Spec.LoadBalancerSourceRanges
-		existing.Spec.Selector = service.Spec.Selector
-		existing.Spec.ExternalTrafficPolicy = service.Spec.ExternalTrafficPolicy
-
-		return !equality.Semantic.DeepEqual(before.Spec, existing.Spec)
-	}
+	services := func(existing *corev1.Service) bool { return restore(&existing.Spec, &service.Spec) }
 
 	if _, err := ensure(ctx, f, policy, &networkingv1.NetworkPolicy{}, policies); err != nil {
 		return nil, err
 	}
 
-	if _, err := ensure(ctx, f, f.secret(), &corev1.Secret{}, never[*corev1.Secret]); err != nil {
+	if err := f.reconcileSecret(ctx); err != nil {
 		return nil, err
 	}
 
@@ -78,7 +73,45 @@ func (f *flow) reconcile(ctx context.Context, infra *api.InfrastructureStatus, p
 	return f.addressOf(service)
 }
 
-// never is the update of an object that does not change: user data are immutable.
+// restore sets the fields of a Service that decide who reaches what through it. It keeps the node ports, and reports whether
+// the Service differed.
+func restore(existing, desired *corev1.ServiceSpec) (changed bool) {
+	before := existing.DeepCopy()
+	existing.Type = desired.Type
+	existing.Selector = desired.Selector
+	existing.ExternalIPs = desired.ExternalIPs
+	existing.ExternalTrafficPolicy = desired.ExternalTrafficPolicy
+	existing.LoadBalancerSourceRanges = desired.LoadBalancerSourceRanges
+	existing.Ports = slices.Clone(desired.Ports)
+
+	for i := range min(len(before.Ports), len(existing.Ports)) {
+		existing.Ports[i].NodePort = before.Ports[i].NodePort
+	}
+
+	return !equality.Semantic.DeepEqual(before, existing)
+}
+
+// reconcileSecret creates the Secret, or replaces one with other user data, which run as root at the next start.
+func (f *flow) reconcileSecret(ctx context.Context) error {
+	desired := f.secret()
+
+	existing, err := ensure(ctx, f, desired, &corev1.Secret{}, never[*corev1.Secret])
+	if err != nil || ptr.Deref(existing.Immutable, false) && equality.Semantic.DeepEqual(existing.Data, desired.Data) {
+		return err
+	}
+
+	if err := f.deleteSecret(ctx); err != nil {
+		return err
+	}
+
+	if err := f.provider.Create(ctx, desired); err != nil {
+		return fmt.Errorf("replace the Secret %s of the bastion: %w", f.key(), err)
+	}
+
+	return nil
+}
+
+// never is the update of an object that does not change.
 func never[T client.Object](T) bool { return false }
 
 // ensure creates an object, or updates it if it differs, and returns it as it exists.
@@ -168,17 +201,20 @@ func (f *flow) removeAccess(ctx context.Context) error {
 
 // removeRest deletes what only the machine uses.
 func (f *flow) removeRest(ctx context.Context) error {
-	// As for the Secrets of machines, the account has no permission to delete one by its name.
+	_, err := f.remove(ctx, &networkingv1.NetworkPolicy{})
+
+	return errors.Join(f.deleteSecret(ctx), err)
+}
+
+// deleteSecret deletes the Secret by its labels: as for the Secrets of machines, the account has no permission to delete one by
+// its name.
+func (f *flow) deleteSecret(ctx context.Context) error {
 	err := f.provider.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(f.namespace), client.MatchingLabels(f.labels()))
 	if client.IgnoreNotFound(err) != nil {
-		err = fmt.Errorf("delete the Secret %s of the bastion: %w", f.key(), err)
-	} else {
-		err = nil
+		return fmt.Errorf("delete the Secret %s of the bastion: %w", f.key(), err)
 	}
 
-	_, failed := f.remove(ctx, &networkingv1.NetworkPolicy{})
-
-	return errors.Join(err, failed)
+	return nil
 }
 
 // remove deletes an object of the bastion. It reports whether the object existed.
