@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagevector contains the images that the extension deploys. The control plane webhook and
-// the ControlPlane controller read it. It must not depend on their containers.
+// Package imagevector contains the images that the extension deploys. The control plane webhook, and the controllers of
+// ControlPlanes and Bastions read it. It must not depend on their containers.
 package imagevector
 
 import (
@@ -22,6 +22,9 @@ const (
 
 	// ProviderProxy is the image of the extension, which has the loopback proxy and cloud-controller-manager.
 	ProviderProxy = "provider-proxy"
+
+	// Bastion is the disk of the virtual machines of Bastions.
+	Bastion = "bastion"
 
 	CSIProvisioner         = "csi-provisioner"
 	CSIAttacher            = "csi-attacher"

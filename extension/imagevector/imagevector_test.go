@@ -30,14 +30,16 @@ func TestImages(t *testing.T) {
 }
 
 // TestImages_Pinned refuses tags that a registry moves to other content, without a digest: what runs must be
-// what was tested.
+// what was tested. Bastions exist for hours, and need the security updates of their image.
 func TestImages_Pinned(t *testing.T) {
 	t.Parallel()
 
 	version := regexp.MustCompile(`^v?\d+\.\d+\.\d+(-[0-9a-z.]+)?(@sha256:[0-9a-f]{64})?$`)
 
 	for _, entry := range ImageVector() {
-		require.Regexp(t, version, *entry.Tag, entry.Name)
+		if entry.Name != Bastion {
+			require.Regexp(t, version, *entry.Tag, entry.Name)
+		}
 	}
 
 	for _, floating := range []string{"latest", "main", "v1", "v1.2", "nightly-20261101", "stable@sha256:0"} {

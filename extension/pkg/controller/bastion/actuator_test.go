@@ -274,7 +274,7 @@ func TestActuator_ReconcileWithProfile(t *testing.T) {
 		"kind": "CloudProfileConfig", "loadBalancer": {"class": "internal"}, "bastion": {"containerDisk": {"image": "registry.example.com/debian:13", "imagePullSecret": "mirror"}}}`)}
 	require.Error(t, l.reconcile(t))
 	require.Equal(t, "internal", *get(t, l, &corev1.Service{}).Spec.LoadBalancerClass)
-	require.Equal(t, &kubevirtv1.ContainerDiskSource{Image: "registry.example.com/debian:13", ImagePullSecret: "mirror"},
+	require.Equal(t, &kubevirtv1.ContainerDiskSource{Image: "registry.example.com/debian:13", ImagePullSecret: "mirror", ImagePullPolicy: corev1.PullAlways},
 		get(t, l, &kubevirtv1.VirtualMachine{}).Spec.Template.Spec.Volumes[0].ContainerDisk)
 
 	l.cluster.CloudProfile.Spec.ProviderConfig = &runtime.RawExtension{Raw: []byte(`{}`)}

@@ -38,6 +38,11 @@ type flow struct {
 
 // reconcile creates the bastion, and returns its address. The policy precedes the machine, whose users are root.
 func (f *flow) reconcile(ctx context.Context, infra *api.InfrastructureStatus, profile *api.CloudProfileConfig) (*corev1.LoadBalancerIngress, error) {
+	image, err := imageOf(profile)
+	if err != nil {
+		return nil, err
+	}
+
 	policy := f.networkPolicy()
 	service := f.service(profile)
 
@@ -57,7 +62,7 @@ func (f *flow) reconcile(ctx context.Context, infra *api.InfrastructureStatus, p
 		return nil, err
 	}
 
-	machine, err := ensure(ctx, f, f.virtualMachine(infra, profile), &kubevirtv1.VirtualMachine{}, never[*kubevirtv1.VirtualMachine])
+	machine, err := ensure(ctx, f, f.virtualMachine(infra, image), &kubevirtv1.VirtualMachine{}, never[*kubevirtv1.VirtualMachine])
 	if err != nil {
 		return nil, err
 	}

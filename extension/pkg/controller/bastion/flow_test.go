@@ -85,3 +85,21 @@ func TestFlow_Network(t *testing.T) {
 		}
 	}
 }
+
+func TestImageOf(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		reason string
+		image  kubevirtv1.ContainerDiskSource
+		want   corev1.PullPolicy
+	}{
+		"Tag":        {"nodes have older content", kubevirtv1.ContainerDiskSource{Image: "debian:13"}, corev1.PullAlways},
+		"Digest":     {"it has one content", kubevirtv1.ContainerDiskSource{Image: "debian@sha256:0"}, ""},
+		"Configured": {"the operator knows", kubevirtv1.ContainerDiskSource{Image: "debian:13", ImagePullPolicy: corev1.PullNever}, corev1.PullNever},
+	} {
+		image, err := imageOf(&api.CloudProfileConfig{Bastion: &api.OfferedBastion{ContainerDisk: tc.image}})
+		require.NoError(t, err)
+		require.Equal(t, tc.want, image.ImagePullPolicy, "%s: %s", name, tc.reason)
+	}
+}

@@ -6,6 +6,7 @@ package bastion
 import (
 	"crypto/sha256"
 	"fmt"
+	"strings"
 
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,16 +18,13 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/imagevector"
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/ownership"
 )
 
 const (
-	// defaultImage is not pinned: a bastion exists for hours, and its publisher rebuilds it with security updates, of which each node uses the one
-	// that it has pulled first.
-	defaultImage = "quay.io/containerdisks/debian:13"
-
 	sshPort = 22
 
 	// The names of the disks and of the interface of the virtual machine.
@@ -116,15 +114,9 @@ func (f *flow) service(profile *api.CloudProfileConfig) *corev1.Service {
 }
 
 // virtualMachine returns the machine of the bastion. It restarts on another node when its node is drained.
-func (f *flow) virtualMachine(infra *api.InfrastructureStatus, profile *api.CloudProfileConfig) *kubevirtv1.VirtualMachine {
+func (f *flow) virtualMachine(infra *api.InfrastructureStatus, image *kubevirtv1.ContainerDiskSource) *kubevirtv1.VirtualMachine {
 	disk := kubevirtv1.DiskDevice{Disk: &kubevirtv1.DiskTarget{Bus: kubevirtv1.DiskBusVirtio}}
 	nic, network := f.network(infra)
-	image := kubevirtv1.ContainerDiskSource{Image: defaultImage}
-
-	if profile.Bastion != nil {
-		image = profile.Bastion.ContainerDisk
-	}
-
 	userData := &kubevirtv1.CloudInitNoCloudSource{UserDataSecretRef: &corev1.LocalObjectReference{Name: f.key().Name}}
 
 	return &kubevirtv1.VirtualMachine{
@@ -146,7 +138,7 @@ func (f *flow) virtualMachine(infra *api.InfrastructureStatus, profile *api.Clou
 					},
 					Networks: []kubevirtv1.Network{network},
 					Volumes: []kubevirtv1.Volume{
-						{Name: rootDisk, VolumeSource: kubevirtv1.VolumeSource{ContainerDisk: &image}},
+						{Name: rootDisk, VolumeSource: kubevirtv1.VolumeSource{ContainerDisk: image}},
 						{Name: cloudInitDisk, VolumeSource: kubevirtv1.VolumeSource{CloudInitNoCloud: userData}},
 					},
 					ReadinessProbe:                readinessProbe(network),
@@ -156,6 +148,29 @@ func (f *flow) virtualMachine(infra *api.InfrastructureStatus, profile *api.Clou
 			},
 		},
 	}
+}
+
+// imageOf returns the disk of bastions. Without a digest, it is pulled whenever a virtual machine starts: Kubernetes' default
+// keeps what a node has pulled first, without later security updates.
+func imageOf(profile *api.CloudProfileConfig) (*kubevirtv1.ContainerDiskSource, error) {
+	image := &kubevirtv1.ContainerDiskSource{}
+
+	if profile.Bastion != nil {
+		image = profile.Bastion.ContainerDisk.DeepCopy()
+	} else {
+		found, err := imagevector.ImageVector().FindImage(imagevector.Bastion)
+		if err != nil {
+			return nil, fmt.Errorf("find the image of bastions: %w", err)
+		}
+
+		image.Image = found.String()
+	}
+
+	if image.ImagePullPolicy == "" && !strings.Contains(image.Image, "@") {
+		image.ImagePullPolicy = corev1.PullAlways
+	}
+
+	return image, nil
 }
 
 // readinessProbe returns the probe of the SSH server. KubeVirt refuses it without the pod network.

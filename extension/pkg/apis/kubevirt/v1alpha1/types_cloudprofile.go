@@ -54,7 +54,8 @@ type CloudProfileConfig struct {
 // OfferedBastion describes the virtual machines of Bastions, through which users of shoots reach Nodes by SSH.
 type OfferedBastion struct {
 	// ContainerDisk is a disk image in a container registry, with bash, cloud-init, OpenSSH and sudo. A change
-	// applies to new Bastions. Default: quay.io/containerdisks/debian:13.
+	// applies to new Bastions. Without a digest, the default of imagePullPolicy is Always. Default: the image bastion of the image
+	// vector, quay.io/containerdisks/debian:13.
 	// +kubebuilder:validation:Required
 	ContainerDisk kubevirtv1.ContainerDiskSource `json:"containerDisk"`
 }
