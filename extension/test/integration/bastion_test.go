@@ -4,8 +4,14 @@
 package integration
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/mail"
 	"slices"
 	"strings"
 	"testing"
@@ -217,7 +223,7 @@ func (b *gardenBastion) clients(t *testing.T) (cidrs []string) {
 	return cidrs
 }
 
-// userData returns what cloud-init reads in the virtual machine.
+// userData returns the script that cloud-init runs in the virtual machine.
 func (b *gardenBastion) userData(t *testing.T) string {
 	t.Helper()
 
@@ -230,7 +236,23 @@ func (b *gardenBastion) userData(t *testing.T) string {
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: b.shoot.ProviderNamespace, Name: volumes[i].CloudInitNoCloud.UserDataSecretRef.Name}
 	require.NoError(t, theSeed.Provider.Get(t.Context(), key, secret))
-	require.True(t, strings.HasPrefix(string(secret.Data["userdata"]), "#!/bin/bash"))
 
-	return string(secret.Data["userdata"])
+	message, err := mail.ReadMessage(bytes.NewReader(secret.Data["userdata"]))
+	require.NoError(t, err)
+
+	_, parameters, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
+	require.NoError(t, err)
+
+	parts := multipart.NewReader(message.Body, parameters["boundary"])
+	_, err = parts.NextPart() // the host key
+	require.NoError(t, err)
+
+	part, err := parts.NextPart()
+	require.NoError(t, err)
+
+	script, err := io.ReadAll(base64.NewDecoder(base64.StdEncoding, part))
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(script), "#!/bin/bash"))
+
+	return string(script)
 }

@@ -197,6 +197,7 @@ func TestActuator_Reconcile(t *testing.T) {
 	require.Equal(t, []string{"NetworkPolicy", "Secret", "VirtualMachine", "Service"}, l.writes, "the machine never runs without its policy and its user data")
 
 	l.start(t, corev1.LoadBalancerIngress{})
+	hostKey := get(t, l, &corev1.Secret{}).Data[hostKeyKey]
 	requireWaits(t, l.reconcile(t), "has no valid address yet")
 
 	l.start(t, corev1.LoadBalancerIngress{IP: "203.0.113.5", Ports: []corev1.PortStatus{{Port: 22}}})
@@ -204,6 +205,7 @@ func TestActuator_Reconcile(t *testing.T) {
 	require.Len(t, l.writes, 4, "nothing changed")
 	require.Equal(t, &corev1.LoadBalancerIngress{IP: "203.0.113.5"}, l.bastion.Status.Ingress)
 
+	require.Equal(t, string(hostKey), string(get(t, l, &corev1.Secret{}).Data[hostKeyKey]), "a new one would look like another machine")
 	requireGolden(t, l)
 }
 
@@ -239,7 +241,8 @@ func TestActuator_ReconcileStolen(t *testing.T) {
 		"Addresses":     change(func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"203.0.113.6"} }),
 		"Type":          change(func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }),
 		"NetworkPolicy": change(func(p *networkingv1.NetworkPolicy) { p.Spec.Egress[0].Ports = nil }),
-		"User data":     change(func(s *corev1.Secret) { s.Data["userdata"] = []byte("#!/bin/bash\n# the key of a thief\n") }),
+		"User data":     change(func(s *corev1.Secret) { s.Data[userDataKey] = []byte("#!/bin/bash\n# the key of a thief\n") }),
+		"Older version": change(func(s *corev1.Secret) { s.Data = map[string][]byte{userDataKey: []byte(userData)} }),
 		"Mutable":       change(func(s *corev1.Secret) { s.Immutable = nil }),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -96,12 +96,21 @@ func restore(existing, desired *corev1.ServiceSpec) (changed bool) {
 	return !equality.Semantic.DeepEqual(before, existing)
 }
 
-// reconcileSecret creates the Secret, or replaces one with other user data, which run as root at the next start.
+// reconcileSecret creates the Secret, or replaces one with other user data, which run as root at the next start. Secrets of older
+// versions have no host key.
 func (f *flow) reconcileSecret(ctx context.Context) error {
-	desired := f.secret()
+	hostKey, err := newHostKey()
+	if err != nil {
+		return err
+	}
+
+	desired, err := f.secret(hostKey)
+	if err != nil {
+		return err
+	}
 
 	existing, err := ensure(ctx, f, desired, &corev1.Secret{}, never[*corev1.Secret])
-	if err != nil || ptr.Deref(existing.Immutable, false) && equality.Semantic.DeepEqual(existing.Data, desired.Data) {
+	if err != nil || f.isValid(existing) {
 		return err
 	}
 
@@ -114,6 +123,13 @@ func (f *flow) reconcileSecret(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+// isValid reports whether a Secret is as desired, with the host key that it has.
+func (f *flow) isValid(existing *corev1.Secret) bool {
+	desired, err := f.secret(existing.Data[hostKeyKey])
+
+	return err == nil && ptr.Deref(existing.Immutable, false) && equality.Semantic.DeepEqual(existing.Data, desired.Data)
 }
 
 // never is the update of an object that does not change.

@@ -26,8 +26,15 @@ func requireGolden(t *testing.T, l *landscape) {
 
 	var actual []byte
 
+	secret := get(t, l, &corev1.Secret{})
+	userData, err := userDataOf([]byte(userData), secret.Data[hostKeyKey])
+	require.NoError(t, err)
+	require.Equal(t, string(userData), string(secret.Data[userDataKey]))
+
+	secret.Data = nil // differs each time
+
 	for _, object := range []client.Object{
-		get(t, l, &networkingv1.NetworkPolicy{}), get(t, l, &corev1.Secret{}), get(t, l, &kubevirtv1.VirtualMachine{}), get(t, l, &corev1.Service{}),
+		get(t, l, &networkingv1.NetworkPolicy{}), secret, get(t, l, &kubevirtv1.VirtualMachine{}), get(t, l, &corev1.Service{}),
 	} {
 		object.SetUID("")
 		object.SetResourceVersion("")

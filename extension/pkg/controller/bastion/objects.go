@@ -49,14 +49,19 @@ func (f *flow) labels() map[string]string {
 	return labels
 }
 
-// secret returns the user data: a script with the public key of the user.
-func (f *flow) secret() *corev1.Secret {
+// secret returns the user data, which contain a host key.
+func (f *flow) secret(hostKey []byte) (*corev1.Secret, error) {
+	userData, err := userDataOf(f.bastion.Spec.UserData, hostKey)
+
 	return &corev1.Secret{
 		ObjectMeta: f.meta(),
 		Type:       corev1.SecretTypeOpaque,
 		Immutable:  ptr.To(true),
-		Data:       map[string][]byte{"userdata": f.bastion.Spec.UserData},
-	}
+		Data: map[string][]byte{
+			userDataKey: userData,
+			hostKeyKey:  hostKey,
+		},
+	}, err
 }
 
 // networkPolicy admits the clients of the bastion, and allows it to connect to the machines of the shoot only: the users
