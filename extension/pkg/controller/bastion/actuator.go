@@ -24,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
@@ -34,8 +35,11 @@ import (
 )
 
 const (
-	// waitInterval is the time after which a bastion that is being created or deleted is looked at again.
-	waitInterval = 5 * time.Second
+	// waitInterval is the time after which a bastion that is being created or deleted is looked at again, and laterInterval that after
+	// the first minutes: each time writes to the seed and to the garden.
+	waitInterval, laterInterval = 5 * time.Second, time.Minute
+	// firstMinutes is the time that a bastion takes to start, or to be deleted, if nothing is wrong.
+	firstMinutes = 10 * time.Minute
 	// attemptTimeout bounds a forced deletion.
 	attemptTimeout = time.Minute
 )
@@ -50,7 +54,7 @@ type actuator struct {
 func (a *actuator) Reconcile(ctx context.Context, _ logr.Logger, b *extensionsv1alpha1.Bastion, cluster *extensionscontroller.Cluster) error {
 	err := a.reconcile(ctx, b, cluster)
 
-	return inTime(util.DetermineError(providercluster.Explain(err), errorcodes.Known))
+	return inTime(b, util.DetermineError(providercluster.Explain(err), errorcodes.Known))
 }
 
 func (a *actuator) reconcile(ctx context.Context, b *extensionsv1alpha1.Bastion, cluster *extensionscontroller.Cluster) error {
@@ -149,7 +153,7 @@ func (a *actuator) record(ctx context.Context, f *flow) error {
 func (a *actuator) Delete(ctx context.Context, _ logr.Logger, b *extensionsv1alpha1.Bastion, cluster *extensionscontroller.Cluster) error {
 	err := util.DetermineError(providercluster.Explain(a.delete(ctx, b, cluster, (*flow).delete)), errorcodes.Known)
 
-	return inTime(err)
+	return inTime(b, err)
 }
 
 func (a *actuator) delete(
@@ -191,12 +195,17 @@ type waitingError struct{ error }
 
 // inTime makes the library call the actuator again soon if it waits for the provider cluster. The library does not unwrap
 // errors.
-func inTime(err error) error {
-	if waiting := (waitingError{}); errors.As(err, &waiting) {
-		return &reconcilerutils.RequeueAfterError{RequeueAfter: waitInterval, Cause: err}
+func inTime(b *extensionsv1alpha1.Bastion, err error) error {
+	if waiting := (waitingError{}); !errors.As(err, &waiting) {
+		return err
 	}
 
-	return err
+	interval := waitInterval
+	if time.Since(ptr.Deref(b.DeletionTimestamp, b.CreationTimestamp).Time) > firstMinutes {
+		interval = laterInterval
+	}
+
+	return &reconcilerutils.RequeueAfterError{RequeueAfter: interval, Cause: err}
 }
 
 func waiting(format string, args ...any) error { return waitingError{fmt.Errorf(format, args...)} }

@@ -72,10 +72,26 @@ func (f *flow) reconcile(ctx context.Context, infra *api.InfrastructureStatus, p
 	}
 
 	if !machine.Status.Ready {
-		return nil, waiting("the virtual machine %s of the bastion does not accept SSH connections yet; its status is %.64q", f.key(), machine.Status.PrintableStatus)
+		return nil, waiting("the virtual machine %s of the bastion does not accept SSH connections yet; its status is %.64q%s", f.key(), machine.Status.PrintableStatus, reasonOf(machine))
 	}
 
 	return f.addressOf(service)
+}
+
+// reasonOf returns why a virtual machine is not ready, as far as KubeVirt reports it. The text is bounded, since users see it.
+func reasonOf(machine *kubevirtv1.VirtualMachine) string {
+	for _, wanted := range []kubevirtv1.VirtualMachineCondition{
+		{Type: kubevirtv1.VirtualMachineFailure, Status: corev1.ConditionTrue},
+		{Type: kubevirtv1.VirtualMachineReady, Status: corev1.ConditionFalse},
+	} {
+		for _, c := range machine.Status.Conditions {
+			if c.Type == wanted.Type && c.Status == wanted.Status && c.Message != "" {
+				return fmt.Sprintf(": %.300q", c.Message)
+			}
+		}
+	}
+
+	return ""
 }
 
 // restore sets the fields of a Service that decide who reaches what through it. It keeps the node ports, and reports whether

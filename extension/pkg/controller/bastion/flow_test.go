@@ -4,6 +4,7 @@
 package bastion
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,6 +41,28 @@ func TestFlow_AddressOf(t *testing.T) {
 			require.Equal(t, tc.valid, err == nil, "%s: %v", tc.reason, err)
 			require.Equal(t, tc.valid, l.bastion.Status.Ingress != nil, tc.reason)
 		})
+	}
+}
+
+func TestReasonOf(t *testing.T) {
+	t.Parallel()
+
+	failure := kubevirtv1.VirtualMachineCondition{Type: kubevirtv1.VirtualMachineFailure, Status: corev1.ConditionTrue, Message: "exceeded quota\x1b"}
+	unschedulable := kubevirtv1.VirtualMachineCondition{Type: kubevirtv1.VirtualMachineReady, Status: corev1.ConditionFalse, Message: "0/3 nodes are available"}
+	started := kubevirtv1.VirtualMachineCondition{Type: kubevirtv1.VirtualMachineFailure, Status: corev1.ConditionFalse, Message: "started"}
+	long := kubevirtv1.VirtualMachineCondition{Type: kubevirtv1.VirtualMachineFailure, Status: corev1.ConditionTrue, Message: strings.Repeat("a", 400)}
+
+	for name, tc := range map[string]struct {
+		conditions []kubevirtv1.VirtualMachineCondition
+		want       string
+	}{
+		"No conditions":         {nil, ""},
+		"Failure is the reason": {[]kubevirtv1.VirtualMachineCondition{unschedulable, failure}, `: "exceeded quota\x1b"`},
+		"Not ready":             {[]kubevirtv1.VirtualMachineCondition{started, unschedulable}, `: "0/3 nodes are available"`},
+		"Long":                  {[]kubevirtv1.VirtualMachineCondition{long}, `: "` + strings.Repeat("a", 300) + `"`},
+	} {
+		machine := &kubevirtv1.VirtualMachine{Status: kubevirtv1.VirtualMachineStatus{Conditions: tc.conditions}}
+		require.Equal(t, tc.want, reasonOf(machine), name)
 	}
 }
 
