@@ -229,23 +229,22 @@ func TestReconcileNetworks(t *testing.T) {
 func TestUsedNetworks(t *testing.T) {
 	t.Parallel()
 
-	machine := &kubevirtv1.VirtualMachine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", Labels: map[string]string{providerspec.TagCluster: technicalID}},
-		Spec: kubevirtv1.VirtualMachineSpec{Template: &kubevirtv1.VirtualMachineInstanceTemplateSpec{Spec: kubevirtv1.VirtualMachineInstanceSpec{
-			Networks: []kubevirtv1.Network{{Name: "net", NetworkSource: kubevirtv1.NetworkSource{Multus: &kubevirtv1.MultusNetwork{NetworkName: namespace + "/" + technicalID + "-a"}}}},
-		}}},
+	machine, bastion := machineIn("a"), machineIn("a")
+	bastion.Labels = map[string]string{kubevirt.LabelShoot: technicalID, kubevirt.LabelBastion: "b"}
+
+	for _, user := range []*kubevirtv1.VirtualMachine{machine, bastion} {
+		l := newLandscape(t, config(tenant("a")), user)
+		l.reconcile(t)
+
+		l.configure(t, config())
+		require.Empty(t, l.reconcile(t).Networks)
+		require.Len(t, l.networks(t), 1, user.Labels)
+		require.ErrorContains(t, l.actuator.Delete(t.Context(), logr.Discard(), l.infra, l.cluster), "still use the networks "+technicalID+"-a; delete them")
+
+		require.NoError(t, l.provider.Delete(t.Context(), user))
+		l.reconcile(t)
+		require.Empty(t, l.networks(t))
 	}
-	l := newLandscape(t, config(tenant("a")), machine)
-	l.reconcile(t)
-
-	l.configure(t, config())
-	require.Empty(t, l.reconcile(t).Networks)
-	require.Len(t, l.networks(t), 1)
-	require.ErrorContains(t, l.actuator.Delete(t.Context(), logr.Discard(), l.infra, l.cluster), "still use the networks "+technicalID+"-a; delete them")
-
-	require.NoError(t, l.provider.Delete(t.Context(), machine))
-	l.reconcile(t)
-	require.Empty(t, l.networks(t))
 }
 
 // TestReconcile_ForeignObjects refuses to change objects that the shoot does not own.

@@ -21,6 +21,7 @@ import (
 
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
 
@@ -231,19 +232,27 @@ func nothingThere(err error, used bool) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && !used
 }
 
-// usedNetworks returns the networks that virtual machines of the shoot use, by the names of all their objects.
+// usedNetworks returns the networks that machines and bastions of the shoot use, by the names of all their objects.
 func (f *flow) usedNetworks(ctx context.Context) (sets.Set[string], error) {
-	ofMachines, err := providercluster.Collect(ctx, f.provider, &kubevirtv1.VirtualMachineList{}, func(machine *kubevirtv1.VirtualMachine) ([]string, bool) {
-		return f.networksOf(machine), !f.owner.IsForeign(machine)
-	}, client.InNamespace(f.namespace), client.MatchingLabels{providerspec.TagCluster: f.owner.TechnicalID})
-
 	used := sets.New[string]()
 
-	for _, name := range slices.Concat(ofMachines...) {
-		used.Insert(name, f.clusterName(name))
+	for _, kind := range [][]client.ListOption{
+		{client.MatchingLabels{providerspec.TagCluster: f.owner.TechnicalID}},
+		{f.owner.Selector(), client.HasLabels{kubevirt.LabelBastion}},
+	} {
+		found, err := providercluster.Collect(ctx, f.provider, &kubevirtv1.VirtualMachineList{}, func(machine *kubevirtv1.VirtualMachine) ([]string, bool) {
+			return f.networksOf(machine), !f.owner.IsForeign(machine)
+		}, append(kind, client.InNamespace(f.namespace))...)
+		if err != nil {
+			return nil, fmt.Errorf("list VirtualMachines: %w", err)
+		}
+
+		for _, name := range slices.Concat(found...) {
+			used.Insert(name, f.clusterName(name))
+		}
 	}
 
-	return used, wrap(err, "list VirtualMachines")
+	return used, nil
 }
 
 // networksOf returns the networks in the namespace of the shoot that a virtual machine uses.
