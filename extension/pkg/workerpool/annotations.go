@@ -8,14 +8,15 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // ValidateAnnotations returns an error for each annotation of a machine's pod with which the network plugin of the provider
 // cluster would connect the machine to another network, such as that of another shoot: KubeVirt copies the annotations of a
-// virtual machine to its pod. It is separate from ProviderSpec, since machines with such annotations may exist. The errors
-// contain the values, so that another value is another error.
-func (p *Pool) ValidateAnnotations() field.ErrorList {
+// virtual machine to its pod. It is separate from ProviderSpec, since machines with such annotations may exist: used has those
+// that machines of the shoot have, as KEY=VALUE. The errors contain the values, so that another value is another error.
+func (p *Pool) ValidateAnnotations(used sets.Set[string]) field.ErrorList {
 	template := p.Config.VirtualMachineTemplate
 	if template == nil || template.Spec.Template == nil {
 		return nil
@@ -27,7 +28,7 @@ func (p *Pool) ValidateAnnotations() field.ErrorList {
 	path := p.path.Child("providerConfig", "virtualMachineTemplate", "spec", "template", "metadata", "annotations")
 
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		if connects(key) {
+		if connects(key) && !used.Has(key+"="+annotations[key]) {
 			errs = append(errs, field.Invalid(path.Key(key), annotations[key],
 				"the network plugin of the provider cluster reads it; remove it, and use infrastructureConfig.networks"))
 		}

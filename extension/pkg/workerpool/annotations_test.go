@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
@@ -17,7 +18,7 @@ func TestValidateAnnotations(t *testing.T) {
 	t.Parallel()
 
 	p := &Pool{path: field.NewPath("worker")}
-	require.Empty(t, p.ValidateAnnotations())
+	require.Empty(t, p.ValidateAnnotations(nil))
 
 	for key, refused := range map[string]bool{
 		"ovn.kubernetes.io/logical_switch":             true,
@@ -34,13 +35,13 @@ func TestValidateAnnotations(t *testing.T) {
 		"scheduler.alpha.kubernetes.io/critical-pod-a": false,
 	} {
 		p.Config.VirtualMachineTemplate = &providerspec.VirtualMachineTemplate{}
-		require.Empty(t, p.ValidateAnnotations())
+		require.Empty(t, p.ValidateAnnotations(nil))
 
 		p.Config.VirtualMachineTemplate.Spec.Template = &providerspec.VirtualMachineInstanceTemplate{
 			Metadata: providerspec.ObjectMeta{Annotations: map[string]string{key: "shoot--bank--prod-storage"}},
 		}
 
-		errs := p.ValidateAnnotations()
+		errs := p.ValidateAnnotations(nil)
 		if !refused {
 			require.Empty(t, errs, key)
 
@@ -50,5 +51,6 @@ func TestValidateAnnotations(t *testing.T) {
 		require.Len(t, errs, 1, key)
 		require.Equal(t, "worker.providerConfig.virtualMachineTemplate.spec.template.metadata.annotations["+key+"]", errs[0].Field)
 		require.ErrorContains(t, errs[0], "shoot--bank--prod-storage", "another value is another error")
+		require.Empty(t, p.ValidateAnnotations(sets.New(key+"=shoot--bank--prod-storage")), "machines have it")
 	}
 }

@@ -62,7 +62,7 @@ func (c *validationContext) validatePools(ctx context.Context, networks []api.Ne
 // validatePool returns the errors of a pool, and the size of its MachineClasses.
 func validatePool(settings *workerpool.Settings, w *gardencorev1beta1.Worker, path *field.Path) (size int, _ field.ErrorList) {
 	pool, errs := settings.Pool(workerpool.FromWorker(w), path)
-	errs = append(errs, pool.ValidateAnnotations()...)
+	errs = append(errs, pool.ValidateAnnotations(nil)...)
 
 	if pool.Type == nil || pool.Image == nil {
 		return 0, errs

@@ -91,6 +91,13 @@ func (d *delegate) addPools(ctx context.Context, w *objects, namespace string) (
 			return nil, err
 		}
 
+		refused, err := d.validateAnnotations(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+
+		invalid = append(invalid, refused...)
+
 		if len(invalid) == 0 {
 			if invalid, err = d.addPool(w, p, namespace); err != nil {
 				return nil, err
