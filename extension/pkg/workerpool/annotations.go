@@ -5,8 +5,8 @@ package workerpool
 
 import (
 	"maps"
+	"regexp"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -28,7 +28,7 @@ func (p *Pool) ValidateAnnotations(used sets.Set[string]) field.ErrorList {
 	path := p.path.Child("providerConfig", "virtualMachineTemplate", "spec", "template", "metadata", "annotations")
 
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		if connects(key) && !used.Has(key+"="+annotations[key]) {
+		if connecting.MatchString(key) && !used.Has(key+"="+annotations[key]) {
 			errs = append(errs, field.Invalid(path.Key(key), annotations[key],
 				"the network plugin of the provider cluster reads it; remove it, and use infrastructureConfig.networks"))
 		}
@@ -37,21 +37,8 @@ func (p *Pool) ValidateAnnotations(used sets.Set[string]) field.ErrorList {
 	return errs
 }
 
-// connects reports whether Kube-OVN or OVN-Kubernetes reads an annotation. Kube-OVN has those of the primary interface
-// with ovn.kubernetes.io, and those of others with the provider of their network, such as NAME.NAMESPACE.ovn.kubernetes.io;
-// as an IPAM plugin, with NAME.NAMESPACE.kubernetes.io.
-func connects(key string) bool {
-	domain, name, _ := strings.Cut(key, "/")
-
-	switch {
-	case domain == "k8s.ovn.org" || strings.HasSuffix(domain, ".k8s.ovn.org"):
-		return true
-	case domain == "ovn.kubernetes.io" || strings.HasSuffix(domain, ".ovn.kubernetes.io"):
-		return true
-	default:
-		return strings.HasSuffix(domain, ".kubernetes.io") && slices.Contains(kubeOVNAnnotations, name)
-	}
-}
-
-// kubeOVNAnnotations choose the network and the addresses of an interface (Kube-OVN, pkg/util/const.go).
-var kubeOVNAnnotations = []string{"logical_switch", "logical_router", "vpc", "ip_pool", "ip_address", "mac_address", "cidr", "gateway", "routes", "vip", "security_groups"}
+// connecting are the annotations that Kube-OVN or OVN-Kubernetes reads. Kube-OVN has those of the primary interface with
+// ovn.kubernetes.io, and those of others with the provider of their network, such as NAME.NAMESPACE.ovn.kubernetes.io; as an
+// IPAM plugin, with NAME.NAMESPACE.kubernetes.io (pkg/util/const.go). kubernetes/provider-cluster has the same expression.
+var connecting = regexp.MustCompile(`^(.+[.])?(k8s[.]ovn[.]org|ovn[.]kubernetes[.]io)/|` +
+	`[.]kubernetes[.]io/(logical_switch|logical_router|vpc|ip_pool|ip_address|mac_address|cidr|gateway|routes|vip|security_groups)$`)

@@ -11,11 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
 )
 
 // TestValidateAnnotations refuses annotations with which network plugins connect a pod to a network that they name.
 func TestValidateAnnotations(t *testing.T) {
 	t.Parallel()
+
+	policy, err := kubernetes.Manifests.ReadFile("provider-cluster/worker-machines.yaml")
+	require.NoError(t, err)
+	require.Contains(t, string(policy), "a.matches('"+connecting.String()+"')")
 
 	p := &Pool{path: field.NewPath("worker")}
 	require.Empty(t, p.ValidateAnnotations(nil))

@@ -149,6 +149,10 @@ func (h *thief) requireWorkersOnly(t *testing.T, worker *kubevirtv1.VirtualMachi
 		"hook sidecar": {change: func(vm *kubevirtv1.VirtualMachine) {
 			vm.Spec.Template.ObjectMeta.Annotations = map[string]string{"hooks.kubevirt.io/hookSidecars": `[{"image":"x"}]`}
 		}, says: "hook sidecars"},
+		"a Shoot's machine in another network": {change: func(vm *kubevirtv1.VirtualMachine) {
+			vm.Spec.Template.ObjectMeta.Labels["kubevirt.provider.extensions.gardener.cloud/shoot-uid"] = "x"
+			vm.Spec.Template.ObjectMeta.Annotations = map[string]string{"ovn.kubernetes.io/logical_switch": "bank"}
+		}, says: "other networks"},
 		"host device": {change: func(vm *kubevirtv1.VirtualMachine) {
 			vm.Spec.Template.Spec.Domain.Devices.HostDevices = []kubevirtv1.HostDevice{{Name: "a", DeviceName: "vendor.com/nic"}}
 		}, says: "host devices"},
