@@ -40,6 +40,8 @@ const (
 	waitInterval, laterInterval = 5 * time.Second, time.Minute
 	// firstMinutes is the time that a bastion takes to start, or to be deleted, if nothing is wrong.
 	firstMinutes = 10 * time.Minute
+	// maxBastions bounds the bastions of a Shoot.
+	maxBastions = 10
 	// attemptTimeout bounds a forced deletion.
 	attemptTimeout = time.Minute
 )
@@ -80,6 +82,10 @@ func (a *actuator) reconcile(ctx context.Context, b *extensionsv1alpha1.Bastion,
 	defer f.provider.Close()
 
 	if f.namespace == "" {
+		if err := a.admit(ctx, b, cluster); err != nil {
+			return err
+		}
+
 		f.namespace = infra.Namespace
 	}
 
@@ -96,6 +102,33 @@ func (a *actuator) reconcile(ctx context.Context, b *extensionsv1alpha1.Bastion,
 	b.Status.Ingress = ingress
 
 	return a.seed.Status().Patch(ctx, b, client.MergeFrom(before))
+}
+
+// admit refuses a new bastion without machines to reach, and one more than a Shoot can have: each member of its project can open
+// bastions, which use the quota of the machines.
+func (a *actuator) admit(ctx context.Context, b *extensionsv1alpha1.Bastion, cluster *extensionscontroller.Cluster) error {
+	if extensionscontroller.IsHibernationEnabled(cluster) {
+		return v1beta1helper.NewErrorWithCodes(errors.New("the Shoot is hibernated, and has no machines; wake it up first"), gardencorev1beta1.ErrorConfigurationProblem)
+	}
+
+	bastions := &extensionsv1alpha1.BastionList{}
+	if err := a.seed.List(ctx, bastions, client.InNamespace(b.Namespace)); err != nil {
+		return fmt.Errorf("list Bastions: %w", err)
+	}
+
+	open := 0
+
+	for i := range bastions.Items {
+		if recorded(&bastions.Items[i]).Namespace != "" {
+			open++
+		}
+	}
+
+	if open < maxBastions {
+		return nil
+	}
+
+	return v1beta1helper.NewErrorWithCodes(fmt.Errorf("the Shoot has %d Bastions, and can have no more; delete one, or wait until one expires", open), gardencorev1beta1.ErrorInfraQuotaExceeded)
 }
 
 // infrastructure returns the namespace and the networks of the shoot's machines.

@@ -5,6 +5,7 @@ package bastion
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -20,9 +21,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/ownership"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
@@ -115,6 +118,43 @@ func TestActuator_ReconcileWithProfile(t *testing.T) {
 
 	l.cluster.CloudProfile.Spec.ProviderConfig = &runtime.RawExtension{Raw: []byte(`{}`)}
 	require.Equal(t, []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorRetryableConfigurationProblem}, v1beta1helper.ExtractErrorCodes(l.reconcile(t)))
+}
+
+func TestActuator_ReconcileRefused(t *testing.T) {
+	t.Parallel()
+
+	hibernate := func(l *landscape) {
+		l.cluster.Shoot.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: ptr.To(true)}
+	}
+	occupy := func(l *landscape) {
+		for i := range 10 {
+			other := &extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: fmt.Sprint(i)}}
+			other.Status.ProviderStatus = &runtime.RawExtension{Object: &api.BastionStatus{TypeMeta: api.TypeMeta("BastionStatus"), Namespace: namespace}}
+			require.NoError(t, l.actuator.seed.Create(t.Context(), other))
+		}
+	}
+
+	for name, tc := range map[string]struct {
+		prepare func(*landscape)
+		says    string
+		code    gardencorev1beta1.ErrorCode
+	}{
+		"Hibernated": {hibernate, "wake it up first", gardencorev1beta1.ErrorConfigurationProblem},
+		"Maximum":    {occupy, "the Shoot has 10 Bastions", gardencorev1beta1.ErrorInfraQuotaExceeded},
+	} {
+		l := newLandscape(t)
+		tc.prepare(l)
+
+		err := l.reconcile(t)
+		require.ErrorContains(t, err, tc.says, name)
+		require.Equal(t, []gardencorev1beta1.ErrorCode{tc.code}, v1beta1helper.ExtractErrorCodes(err), name)
+		require.Empty(t, l.writes, name)
+
+		open := newLandscape(t)
+		require.Error(t, open.reconcile(t))
+		tc.prepare(open)
+		requireWaits(t, open.reconcile(t), "does not accept SSH connections yet")
+	}
 }
 
 // TestActuator_ReconcileErrors requires errors without the user data, and a record before the first write.
