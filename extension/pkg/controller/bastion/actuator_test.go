@@ -72,8 +72,15 @@ func TestActuator_ReconcileChangedIngress(t *testing.T) {
 	require.Equal(t, "2001:db8::/64", get(t, l, &networkingv1.NetworkPolicy{}).Spec.Ingress[0].From[0].IPBlock.CIDR)
 
 	service := get(t, l, &corev1.Service{}).Spec
-	require.Equal(t, []string{"2001:db8::/64", "255.255.255.255/32"}, service.LoadBalancerSourceRanges)
+	require.Equal(t, []string{"255.255.255.255/32", "2001:db8::/64"}, service.LoadBalancerSourceRanges)
 	require.EqualValues(t, 30022, service.Ports[0].NodePort, "what the provider cluster has chosen")
+
+	require.NoError(t, change(func(s *corev1.Service) { s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol} })(l))
+	l.bastion.Spec.Ingress = ingress("2001:db8::/64") // The patch of the status has read it.
+	err := l.reconcile(t)
+	require.ErrorContains(t, err, "have addresses of [IPv4] only")
+	require.Equal(t, []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorConfigurationProblem}, v1beta1helper.ExtractErrorCodes(err))
+	require.Equal(t, []string{"255.255.255.255/32"}, get(t, l, &corev1.Service{}).Spec.LoadBalancerSourceRanges)
 }
 
 // TestActuator_ReconcileStolen changes objects as the holder of a stolen account can.

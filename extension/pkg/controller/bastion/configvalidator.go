@@ -7,11 +7,11 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"github.com/gardener/gardener/extensions/pkg/controller/bastion"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"github.com/gardener/gardener/pkg/extensions"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -78,27 +78,37 @@ func validateRange(text string, path *field.Path) *field.Error {
 	return nil
 }
 
-// rangesOf returns the ranges of the clients. A range of one family only would leave the load balancer open for the other
-// one: kube-proxy filters each family by its own ranges, if it has any. So a family without clients has the range of an
-// address that no client has.
-func rangesOf(b *extensionsv1alpha1.Bastion) []string {
-	var (
-		ranges []string
-		is4    []bool
-	)
+// rangesOf returns the ranges of the clients for a load balancer. kube-proxy filters each family by its own ranges, if it has any: so a
+// family without clients has the range of an address that no client has. Before the Service has its families, these are both; then
+// it has ranges of its families only, since implementations of load balancers may refuse others.
+func rangesOf(b *extensionsv1alpha1.Bastion, families []corev1.IPFamily) []string {
+	if len(families) == 0 {
+		families = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+	}
 
+	nobody := map[corev1.IPFamily]string{corev1.IPv4Protocol: "255.255.255.255/32", corev1.IPv6Protocol: "::1/128"}
+
+	var ranges []string
+
+	for _, family := range families {
+		clients := clientsOf(b, family)
+		if len(clients) == 0 {
+			clients = []string{nobody[family]}
+		}
+
+		ranges = append(ranges, clients...)
+	}
+
+	return ranges
+}
+
+// clientsOf returns the ranges of one family.
+func clientsOf(b *extensionsv1alpha1.Bastion, family corev1.IPFamily) (ranges []string) {
 	for _, ingress := range b.Spec.Ingress {
 		prefix, err := netip.ParsePrefix(ingress.IPBlock.CIDR)
-		ranges = append(ranges, ingress.IPBlock.CIDR)
-		is4 = append(is4, err == nil && prefix.Addr().Is4())
-	}
-
-	if !slices.Contains(is4, true) {
-		ranges = append(ranges, "255.255.255.255/32")
-	}
-
-	if !slices.Contains(is4, false) {
-		ranges = append(ranges, "::1/128")
+		if err == nil && prefix.Addr().Is4() == (family == corev1.IPv4Protocol) {
+			ranges = append(ranges, ingress.IPBlock.CIDR)
+		}
 	}
 
 	return ranges

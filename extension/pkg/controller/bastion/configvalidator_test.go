@@ -9,6 +9,7 @@ import (
 
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 )
 
 func TestConfigValidator_Validate(t *testing.T) {
@@ -43,5 +44,26 @@ func TestConfigValidator_Validate(t *testing.T) {
 			require.ErrorContains(t, err, tc.want, tc.reason)
 			require.NotContains(t, err.Error(), "key of a user")
 		})
+	}
+}
+
+func TestRangesOf(t *testing.T) {
+	t.Parallel()
+
+	const v4, v6 = corev1.IPv4Protocol, corev1.IPv6Protocol
+
+	for name, tc := range map[string]struct {
+		reason   string
+		families []corev1.IPFamily
+		clients  []string
+		want     []string
+	}{
+		"New Service": {"no family is open", nil, []string{client1}, []string{client1, "::1/128"}},
+		"IPv4":        {"other families are refused", []corev1.IPFamily{v4}, []string{"2001:db8::/64", client1}, []string{client1}},
+		"No client":   {"it would be open", []corev1.IPFamily{v6}, []string{client1}, []string{"::1/128"}},
+		"Both":        {"each has its clients", []corev1.IPFamily{v6, v4}, []string{client1, "2001:db8::/64"}, []string{"2001:db8::/64", client1}},
+	} {
+		b := &extensionsv1alpha1.Bastion{Spec: extensionsv1alpha1.BastionSpec{Ingress: ingress(tc.clients...)}}
+		require.Equal(t, tc.want, rangesOf(b, tc.families), "%s: %s", name, tc.reason)
 	}
 }

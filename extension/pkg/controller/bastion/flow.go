@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"slices"
 
+	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -52,7 +54,11 @@ func (f *flow) reconcile(ctx context.Context, infra *api.InfrastructureStatus, p
 
 		return changed
 	}
-	services := func(existing *corev1.Service) bool { return restore(&existing.Spec, &service.Spec) }
+	services := func(existing *corev1.Service) bool {
+		service.Spec.LoadBalancerSourceRanges = rangesOf(f.bastion, existing.Spec.IPFamilies)
+
+		return restore(&existing.Spec, &service.Spec)
+	}
 
 	if _, err := ensure(ctx, f, policy, &networkingv1.NetworkPolicy{}, policies); err != nil {
 		return nil, err
@@ -71,11 +77,31 @@ func (f *flow) reconcile(ctx context.Context, infra *api.InfrastructureStatus, p
 		return nil, err
 	}
 
+	if err := f.checkFamilies(service.Spec.IPFamilies); err != nil {
+		return nil, err
+	}
+
 	if !machine.Status.Ready {
 		return nil, waiting("the virtual machine %s of the bastion does not accept SSH connections yet; its status is %.64q%s", f.key(), machine.Status.PrintableStatus, reasonOf(machine))
 	}
 
 	return f.addressOf(service)
+}
+
+// checkFamilies returns an error if no client has an address of a load balancer's families, of which it has none before the Service exists.
+func (f *flow) checkFamilies(families []corev1.IPFamily) error {
+	for _, family := range families {
+		if len(clientsOf(f.bastion, family)) > 0 {
+			return nil
+		}
+	}
+
+	if len(families) == 0 {
+		return nil
+	}
+
+	return v1beta1helper.NewErrorWithCodes(fmt.Errorf("the load balancers of the provider cluster have addresses of %v only, and spec.ingress admits no client with such an address; "+
+		"add the client's, for example with gardenctl ssh --cidr", families), gardencorev1beta1.ErrorConfigurationProblem)
 }
 
 // reasonOf returns why a virtual machine is not ready, as far as KubeVirt reports it. The text is bounded, since users see it.

@@ -106,7 +106,8 @@ func (f *flow) service(profile *api.CloudProfileConfig) *corev1.Service {
 			Type:                     corev1.ServiceTypeLoadBalancer,
 			Selector:                 f.labels(),
 			Ports:                    []corev1.ServicePort{{Name: "ssh", Protocol: corev1.ProtocolTCP, Port: sshPort, TargetPort: intstr.FromInt32(sshPort)}},
-			LoadBalancerSourceRanges: rangesOf(f.bastion),
+			LoadBalancerSourceRanges: rangesOf(f.bastion, nil),
+			IPFamilyPolicy:           ptr.To(corev1.IPFamilyPolicySingleStack),
 			ExternalTrafficPolicy:    corev1.ServiceExternalTrafficPolicyLocal,
 		},
 	}
