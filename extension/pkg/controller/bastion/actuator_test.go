@@ -62,7 +62,7 @@ func TestActuator_ReconcileChangedIngress(t *testing.T) {
 	l := newLandscape(t)
 	require.Error(t, l.reconcile(t))
 	l.start(t, corev1.LoadBalancerIngress{IP: "203.0.113.5"})
-	require.NoError(t, change(func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 30022 })(l))
+	require.NoError(t, change(func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 30022 })(t.Context(), l))
 	l.writes = nil
 
 	l.bastion.Spec.Ingress = ingress("2001:db8::/64")
@@ -75,7 +75,7 @@ func TestActuator_ReconcileChangedIngress(t *testing.T) {
 	require.Equal(t, []string{"255.255.255.255/32", "2001:db8::/64"}, service.LoadBalancerSourceRanges)
 	require.EqualValues(t, 30022, service.Ports[0].NodePort, "what the provider cluster has chosen")
 
-	require.NoError(t, change(func(s *corev1.Service) { s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol} })(l))
+	require.NoError(t, change(func(s *corev1.Service) { s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol} })(t.Context(), l))
 	l.bastion.Spec.Ingress = ingress("2001:db8::/64") // The patch of the status has read it.
 	err := l.reconcile(t)
 	require.ErrorContains(t, err, "have addresses of [IPv4] only")
@@ -87,7 +87,7 @@ func TestActuator_ReconcileChangedIngress(t *testing.T) {
 func TestActuator_ReconcileStolen(t *testing.T) {
 	t.Parallel()
 
-	for name, steal := range map[string]func(*landscape) error{
+	for name, steal := range map[string]func(context.Context, *landscape) error{
 		"Selector":      change(func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "stolen"} }),
 		"Ports":         change(func(s *corev1.Service) { s.Spec.Ports[0].TargetPort = intstr.FromInt32(6443) }),
 		"More ports":    change(func(s *corev1.Service) { s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Port: 6443}) }),
@@ -105,7 +105,7 @@ func TestActuator_ReconcileStolen(t *testing.T) {
 			l := newLandscape(t)
 			require.Error(t, l.reconcile(t))
 			l.start(t, corev1.LoadBalancerIngress{IP: "203.0.113.5", Ports: []corev1.PortStatus{{Port: 22}}})
-			require.NoError(t, steal(l))
+			require.NoError(t, steal(t.Context(), l))
 			require.NoError(t, l.reconcile(t))
 			requireGolden(t, l)
 		})

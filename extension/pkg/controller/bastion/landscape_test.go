@@ -190,13 +190,13 @@ func requireWaits(t *testing.T, err error, says string) {
 }
 
 // change returns a function that changes an object of the bastion.
-func change[T client.Object](how func(T)) func(*landscape) error {
-	return func(l *landscape) error {
+func change[T client.Object](how func(T)) func(context.Context, *landscape) error {
+	return func(ctx context.Context, l *landscape) error {
 		object, _ := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
-		err := l.provider.Get(context.Background(), l.key(), object)
+		err := l.provider.Get(ctx, l.key(), object)
 		how(object)
 
-		return errors.Join(err, l.provider.Update(context.Background(), object))
+		return errors.Join(err, l.provider.Update(ctx, object))
 	}
 }
 
