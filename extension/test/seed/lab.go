@@ -108,10 +108,12 @@ type labState struct {
 	GardenerAPIServer        string `json:"gardenerAPIServer"`
 	CSIDriver                string `json:"csiDriver"`
 	// Sidecars are the programs beside the CSI driver, by the ends of their images.
-	Sidecars    map[string]string `json:"sidecars"`
-	ControlEtcd string            `json:"controlEtcd"`
-	GuestImage  string            `json:"guestImage"`
-	LogDir      string            `json:"logDir"`
+	Sidecars      map[string]string `json:"sidecars"`
+	ControlEtcd   string            `json:"controlEtcd"`
+	GuestImage    string            `json:"guestImage"`
+	GuestDisk     string            `json:"guestDisk"`
+	GuestUserData string            `json:"guestUserData"`
+	LogDir        string            `json:"logDir"`
 }
 
 // startLab starts a lab in the seed's group, so that it ends with this process, and waits until it is ready.

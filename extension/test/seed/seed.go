@@ -317,6 +317,12 @@ func (s *Seed) KubernetesVersion() string { return strings.TrimPrefix(s.state.Ku
 // GuestImage returns the file with the disk image of guests whose kubelets join, for a provider cluster with real nodes.
 func (s *Seed) GuestImage() string { return s.state.GuestImage }
 
+// GuestDisk returns the container disk with that image, which real nodes can pull.
+func (s *Seed) GuestDisk() string { return s.state.GuestDisk }
+
+// GuestUserData returns the file with the user data of such guests.
+func (s *Seed) GuestUserData() string { return s.state.GuestUserData }
+
 // TargetConfig is the configuration of Target.
 func (s *Seed) TargetConfig() *rest.Config { return s.targetConfig }
 

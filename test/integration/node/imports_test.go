@@ -6,11 +6,8 @@
 package node
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -120,10 +117,17 @@ func TestImportWithWrongChecksum(t *testing.T) {
 func serveRegistry(t *testing.T, content []byte) (address string, ca []byte) {
 	t.Helper()
 
+	folder := t.TempDir()
+	disk := filepath.Join(folder, "disk.img")
+	require.NoError(t, os.WriteFile(disk, content, 0o600))
+
+	registry, err := images.Registry(disk, folder)
+	require.NoError(t, err)
+
 	template := certificates.Server("registry")
 	template.IPAddresses = []net.IP{net.ParseIP(node.Gateway)}
 	files := certificates.NewAuthority(t).Issue(t, t.TempDir(), template)
-	ca, err := os.ReadFile(files.Authorities)
+	ca, err = os.ReadFile(files.Authorities)
 	require.NoError(t, err)
 
 	var listen net.ListenConfig
@@ -133,7 +137,7 @@ func serveRegistry(t *testing.T, content []byte) (address string, ca []byte) {
 
 	server := &http.Server{
 		ReadHeaderTimeout: time.Minute,
-		Handler:           registry(t, content),
+		Handler:           registry,
 	}
 
 	go func() { _ = server.ServeTLS(listener, files.Certificate, files.Key) }()
@@ -141,58 +145,4 @@ func serveRegistry(t *testing.T, content []byte) (address string, ca []byte) {
 	t.Cleanup(func() { _ = server.Close() })
 
 	return listener.Addr().String(), ca
-}
-
-const manifestType = "application/vnd.docker.distribution.manifest.v2+json"
-
-// registry returns a registry with one image, which has one layer.
-func registry(t *testing.T, content []byte) http.HandlerFunc {
-	t.Helper()
-
-	layer := diskLayer(t, content)
-	config := []byte(fmt.Sprintf(`{"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":["%s"]}}`, digest(layer)))
-	manifest, err := json.Marshal(map[string]any{
-		"schemaVersion": 2, "mediaType": manifestType,
-		"config": descriptor("application/vnd.docker.container.image.v1+json", config),
-		"layers": []any{descriptor("application/vnd.docker.image.rootfs.diff.tar", layer)},
-	})
-	require.NoError(t, err)
-
-	blobs := map[string][]byte{digest(layer): layer, digest(config): config}
-
-	return func(w http.ResponseWriter, r *http.Request) {
-		switch _, blob, found := strings.Cut(r.URL.Path, "/blobs/"); {
-		case found && blobs[blob] != nil:
-			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(blobs[blob]))
-		case strings.Contains(r.URL.Path, "/manifests/"):
-			w.Header().Set("Content-Type", manifestType)
-			w.Header().Set("Docker-Content-Digest", digest(manifest))
-			_, _ = w.Write(manifest)
-		case r.URL.Path == "/v2/":
-		default:
-			http.NotFound(w, r)
-		}
-	}
-}
-
-func digest(data []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(data)) }
-
-func descriptor(mediaType string, data []byte) map[string]any {
-	return map[string]any{"mediaType": mediaType, "size": len(data), "digest": digest(data)}
-}
-
-// diskLayer returns the layer of a container disk, as KubeVirt and CDI expect it.
-func diskLayer(t *testing.T, content []byte) []byte {
-	t.Helper()
-
-	var buffer bytes.Buffer
-
-	w := tar.NewWriter(&buffer)
-	require.NoError(t, w.WriteHeader(&tar.Header{Name: "disk/", Typeflag: tar.TypeDir, Mode: 0o755}))
-	require.NoError(t, w.WriteHeader(&tar.Header{Name: "disk/disk.img", Mode: 0o644, Size: int64(len(content))}))
-	_, err := w.Write(content)
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-
-	return buffer.Bytes()
 }

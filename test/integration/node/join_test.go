@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"os/exec"
 	"testing"
 	"time"
@@ -19,11 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/guest"
 )
 
 // bootLimit only ends a failing test. An emulated guest needs minutes of two idle cores, and several
@@ -95,17 +92,10 @@ func (w *worker) requireMigration(t *testing.T) {
 }
 
 // guestUserData returns the user data of kubernetes/example for the lab, without the installation.
-func guestUserData(t *testing.T, s *harness.Shoot) string {
+func guestUserData(t *testing.T, _ *harness.Shoot) string {
 	t.Helper()
 
-	var secret corev1.Secret
-
-	require.NoError(t, yaml.UnmarshalStrict(s.Manifest(t, "example/userdata.yaml")[0], &secret))
-
-	server, err := url.Parse(harness.Lab().Control.ServerURL)
-	require.NoError(t, err)
-
-	text, err := guest.UserData(secret.StringData["userData"], "https://"+net.JoinHostPort(node.Gateway, server.Port()), harness.Lab().Control.Config().CAData)
+	text, err := harness.Lab().GuestUserData()
 	require.NoError(t, err)
 
 	return text

@@ -72,8 +72,10 @@ type Lab struct {
 	simulator *simulator
 	// stopVolumes ends the storage driver of real nodes; nil if there is none.
 	stopVolumes func() error
-	shared      *http.Server // for the processes that attach; nil if the lab is not shared
-	owner       *owner       // nil in the process that owns the lab
+	// stopRegistry ends the registry of real nodes; nil if there is none.
+	stopRegistry func() error
+	shared       *http.Server // for the processes that attach; nil if the lab is not shared
+	owner        *owner       // nil in the process that owns the lab
 }
 
 // The provider cluster detects a lost node earlier than by default, to keep tests

@@ -251,9 +251,11 @@ func (l *Lab) stopNodes(ctx context.Context) error {
 		return nil
 	}
 	var failed error
-	if l.stopVolumes != nil {
-		failed = l.stopVolumes()
-		l.stopVolumes = nil
+	for _, stop := range []*func() error{&l.stopVolumes, &l.stopRegistry} {
+		if *stop != nil {
+			failed = errors.Join(failed, (*stop)())
+			*stop = nil
+		}
 	}
 	return errors.Join(failed, l.Nodes.Stop(ctx))
 }

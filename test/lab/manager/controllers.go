@@ -34,8 +34,11 @@ type controllers struct {
 	replaced []*process.Process
 }
 
-// start adds the shoot and the processes requested on the command line.
+// start adds what was requested on the command line: what guests need, the shoot and its processes.
 func (c *controllers) start(ctx context.Context, st *state) (err error) {
+	if err := serveGuests(ctx, c.lab, st); err != nil {
+		return err
+	}
 	if c.request.shoot == "" {
 		return nil
 	}

@@ -127,7 +127,7 @@ func (r *request) define(flags *flag.FlagSet) {
 	flags.BoolVar(&r.monitoring, "monitoring", false, "for tests of alerts and dashboards: Prometheus' parser and rules (build)")
 	flags.StringVar(&r.nodes, "nodes", simulated, "simulated, or real: kubelet, containerd, virt-handler and QEMU; needs root (up, run, build)")
 	flags.BoolVar(&r.isolated, "isolated", false, "with --nodes=real: the caller has left the network of this machine, and stays in that of the lab (run)")
-	flags.BoolVar(&r.guestImage, "guest-image", false, "with --nodes=real: also the disk image of workers that join (run, build)")
+	flags.BoolVar(&r.guestImage, "guest-image", false, "with --nodes=real: also the disk image of workers that join (up, run, build)")
 	flags.IntVar(&r.nodeCount, "node-count", 2, "the number of real nodes (up, run)") //nolint:mnd // machines can migrate
 	flags.BoolVar(&r.keepLogs, "keep-logs", false, "leave the logs behind when the lab stops (up, run)")
 	flags.StringVar(&r.output, "o", "", "json: print the state for programs (status)")
@@ -213,5 +213,6 @@ func program(path string) (string, error) {
 func (r *request) arguments() []string {
 	args := []string{"run", "--name=" + r.name, "--shoot=" + r.shoot, "--sidecar=" + r.sidecar, "--sidecar-args=" + r.sidecarArgs}
 	args = append(args, "--driver="+r.driver, "--driver-args="+r.driverArgs)
-	return append(args, fmt.Sprintf("--keep-logs=%t", r.keepLogs), fmt.Sprintf("--gardener=%t", r.gardener), "--nodes="+r.nodes, fmt.Sprintf("--node-count=%d", r.nodeCount))
+	return append(args, fmt.Sprintf("--keep-logs=%t", r.keepLogs), fmt.Sprintf("--gardener=%t", r.gardener), "--nodes="+r.nodes, fmt.Sprintf("--node-count=%d", r.nodeCount),
+		fmt.Sprintf("--guest-image=%t", r.guestImage))
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"time"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
@@ -79,6 +80,26 @@ func (r *request) initial(ctx context.Context, out io.Writer) (st *state, dir st
 		st.GuestImage, err = environment.EnsureGuestImage(ctx, out)
 	}
 	return st, dir, err
+}
+
+// serveGuests serves what machines need to become workers that join, if that was requested.
+func serveGuests(ctx context.Context, lab *environment.Lab, st *state) error {
+	if st.GuestImage == "" {
+		return nil
+	}
+	if err := lab.ServeGuestDisk(ctx, st.GuestImage); err != nil {
+		return err
+	}
+	userData, err := lab.GuestUserData()
+	if err != nil {
+		return err
+	}
+	st.GuestDisk = environment.GuestDisk
+	st.GuestUserData = filepath.Join(lab.LogDir, "guest-userdata.yaml")
+	if err := os.WriteFile(st.GuestUserData, []byte(userData), 0o600); err != nil {
+		return fmt.Errorf("write the user data of guests: %w", err)
+	}
+	return nil
 }
 
 // stop stops a lab within its timeout.

@@ -41,13 +41,17 @@ type state struct {
 	CSIDriver                string            `json:"csiDriver,omitempty"`
 	Sidecars                 map[string]string `json:"sidecars,omitempty"`    // by the ends of their images
 	ControlEtcd              string            `json:"controlEtcd,omitempty"` // the address of the control cluster's etcd
-	GuestImage               string            `json:"guestImage,omitempty"`  // of workers that join; only with --guest-image
-	LogDir                   string            `json:"logDir,omitempty"`
-	Shell                    string            `json:"shell,omitempty"` // shell file to source; only with a sidecar
-	Shoot                    *shootState       `json:"shoot,omitempty"`
-	Processes                []processState    `json:"processes,omitempty"`
-	Restarts                 int               `json:"restarts,omitempty"`     // of the sidecar
-	RestartError             string            `json:"restartError,omitempty"` // of the last restart
+	// The following only with --guest-image: the file with the disk image of workers that join, its container disk, and the file with their
+	// user data.
+	GuestImage    string         `json:"guestImage,omitempty"`
+	GuestDisk     string         `json:"guestDisk,omitempty"`
+	GuestUserData string         `json:"guestUserData,omitempty"`
+	LogDir        string         `json:"logDir,omitempty"`
+	Shell         string         `json:"shell,omitempty"` // shell file to source; only with a sidecar
+	Shoot         *shootState    `json:"shoot,omitempty"`
+	Processes     []processState `json:"processes,omitempty"`
+	Restarts      int            `json:"restarts,omitempty"`     // of the sidecar
+	RestartError  string         `json:"restartError,omitempty"` // of the last restart
 }
 
 type shootState struct {

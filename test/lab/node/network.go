@@ -16,7 +16,9 @@ import (
 // The network of the nodes: a bridge, on which the lab itself has the address Gateway.
 const (
 	Gateway = "10.99.0.1"
-	bridge  = "lab"
+	// Registry is the address of the registry from which the nodes pull images that they do not import, without TLS.
+	Registry = Gateway + ":5000"
+	bridge   = "lab"
 	// loadBalancers are the addresses that load balancers of the provider cluster have, which lead to the first node. They are
 	// reserved for documentation.
 	loadBalancers = "192.0.2.0/24"

@@ -211,7 +211,7 @@ func (n *node) stop(ctx context.Context) error {
 
 // writeFiles writes the configuration of a node, and makes its folders.
 func (n *Nodes) writeFiles(one *node) error {
-	for _, folder := range []string{"upper", "work", "root", "containerd", "kubelet", "lab/cni", "lab/networks", "lab/images"} {
+	for _, folder := range []string{"upper", "work", "root", "containerd", "kubelet", "lab/cni", "lab/networks", "lab/registries/" + Registry, "lab/images"} {
 		if err := os.MkdirAll(filepath.Join(one.dir, folder), 0o755); err != nil {
 			return fmt.Errorf("create folder: %w", err)
 		}
@@ -227,7 +227,7 @@ func (n *Nodes) writeFiles(one *node) error {
 	}
 	targets := map[string]string{
 		"init.sh": "init.sh", "containerd.toml": "containerd.toml", "kubelet.yaml": "kubelet.yaml", "kube-proxy.yaml": "kube-proxy.yaml",
-		"cni.conflist": "cni/lab.conflist",
+		"cni.conflist": "cni/lab.conflist", "registry.toml": "registries/" + Registry + "/hosts.toml",
 	}
 	if n.options.Multus != "" {
 		targets["multus.conf"] = "cni/multus.conf"
@@ -238,7 +238,7 @@ func (n *Nodes) writeFiles(one *node) error {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
-		contents[target] = []byte(strings.ReplaceAll(string(data), "POD_SUBNET", one.podSubnet()))
+		contents[target] = []byte(strings.NewReplacer("POD_SUBNET", one.podSubnet(), "REGISTRY", Registry).Replace(string(data)))
 	}
 	for name, data := range contents {
 		if err := os.WriteFile(filepath.Join(one.lab(), name), data, 0o600); err != nil {

@@ -4,8 +4,8 @@
 package images
 
 import (
-	"archive/tar"
 	"fmt"
+	"os"
 )
 
 // Counter is a container disk with the smallest guest, which runs as soon as the BIOS is done: it counts seconds on its serial console, a
@@ -53,14 +53,14 @@ func CounterDisk() []byte {
 	return disk
 }
 
-// writeCounter writes the image of Counter, whose disk virt-launcher's user reads.
+// writeCounter writes the image of Counter.
 func writeCounter(file string) error {
-	lower := file + ".lower"
-	err := writeLayer(lower,
-		entry{Header: tar.Header{Name: "disk/", Typeflag: tar.TypeDir, Mode: 0o755, Uid: qemu, Gid: qemu}},
-		entry{Header: tar.Header{Name: "disk/disk.img", Mode: 0o640, Uid: qemu, Gid: qemu}, content: CounterDisk()})
-	if err != nil {
-		return err
+	disk, lower := file+".img", file+".lower"
+	if err := os.WriteFile(disk, CounterDisk(), 0o600); err != nil {
+		return fmt.Errorf("write disk: %w", err)
+	}
+	if err := writeDiskLayer(disk, lower); err != nil {
+		return fmt.Errorf("write layer: %w", err)
 	}
 	return writeArchive(file, []string{lower}, config{name: Counter, user: fmt.Sprint(qemu), entrypoint: []string{"/none"}})
 }
