@@ -11,9 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -29,20 +27,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/test/seed"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/guest"
 )
 
 // bootLimit bounds the time from a Shoot to its Node, since an emulated guest boots for minutes, and several times as long on a busy machine.
 const bootLimit = 40 * time.Minute
 
 // TestShoot creates a Shoot as the guide does, but for its image: Debian boots on a real node, and its kubelet joins the shoot. Its own
-// cloud-controller-manager initializes the Node, a client outside of the provider cluster reaches a pod through a load balancer, and the drain of
-// the provider node migrates the machine.
+// cloud-controller-manager initializes the Node, a client outside of the provider cluster reaches a pod through a load balancer, a user the worker
+// through a bastion, and the drain of the provider node migrates the machine.
 func TestShoot(t *testing.T) {
 	shoot := newShoot(t)
 	began := time.Now()
@@ -61,6 +57,7 @@ func TestShoot(t *testing.T) {
 	require.Equal(t, node.Zone, worker.Labels[corev1.LabelTopologyZone])
 
 	t.Run("LoadBalancer", func(t *testing.T) { requireLoadBalancer(t, worker) })
+	t.Run("Bastion", func(t *testing.T) { requireBastion(t, shoot, worker) })
 	t.Run("Drain", func(t *testing.T) { requireMigration(t, worker, instance) })
 	t.Run("Deletion", func(t *testing.T) { requireNothingLeft(t, shoot) })
 }
@@ -118,13 +115,11 @@ func infrastructure(t *testing.T) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: raw}
 }
 
-// useImage serves the image of guests with kubelet in the nodes' network until the end of the test, as that of all machine images.
+// useImage serves the image of guests with kubelet in the nodes' network until the end of the test, as that of all machine images and bastions.
 func useImage(t *testing.T, profile *gardencorev1beta1.CloudProfile) {
 	t.Helper()
 
-	var listen net.ListenConfig
-
-	listener, err := listen.Listen(t.Context(), "tcp", node.Gateway+":0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", node.Gateway+":0")
 	require.NoError(t, err)
 
 	server := &http.Server{
@@ -138,6 +133,7 @@ func useImage(t *testing.T, profile *gardencorev1beta1.CloudProfile) {
 
 	config := &v1alpha1.CloudProfileConfig{}
 	require.NoError(t, json.Unmarshal(profile.Spec.ProviderConfig.Raw, config))
+	config.Bastion = &v1alpha1.OfferedBastion{ContainerDisk: kubevirtv1.ContainerDiskSource{Image: theSeed.GuestDisk()}}
 
 	for i := range config.MachineImages {
 		for j := range config.MachineImages[i].Versions {
@@ -153,22 +149,14 @@ func useImage(t *testing.T, profile *gardencorev1beta1.CloudProfile) {
 func userData(t *testing.T) string {
 	t.Helper()
 
-	manifest, err := os.ReadFile(filepath.Join("..", "..", "..", "kubernetes", "example", "userdata.yaml"))
-	require.NoError(t, err)
-
-	secret := &corev1.Secret{}
-	require.NoError(t, yaml.UnmarshalStrict(manifest, secret))
-
-	config := theSeed.TargetConfig()
-	server, err := url.Parse(config.Host)
-	require.NoError(t, err)
-
-	text, err := guest.UserData(secret.StringData["userData"], "https://"+net.JoinHostPort(node.Gateway, server.Port()), config.CAData)
+	text, err := os.ReadFile(theSeed.GuestUserData())
 	require.NoError(t, err)
 
 	const option = "--hostname-override=<<MACHINE_NAME>>"
 
-	return strings.ReplaceAll(text, option, option+" --cloud-provider=external")
+	require.Contains(t, string(text), option)
+
+	return strings.ReplaceAll(string(text), option, option+" --cloud-provider=external")
 }
 
 // awaitNode waits until the Node of the only machine is ready, and cloud-controller-manager has initialized it.
