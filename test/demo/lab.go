@@ -37,6 +37,8 @@ type lab struct {
 	ControlKubeconfig  string `json:"controlKubeconfig"`
 	Kubectl            string `json:"kubectl"`
 	LogDir             string `json:"logDir"`
+	GuestDisk          string `json:"guestDisk"`     // only with real nodes
+	GuestUserData      string `json:"guestUserData"` // as above
 	Shell              string `json:"shell"`
 	Shoot              struct {
 		Namespace          string `json:"namespace"`
@@ -69,7 +71,7 @@ func (d *demo) startLab(ctx context.Context) error {
 	}
 	args = append(args, "--name", labName, "--shoot", labName, "--sidecar", sidecar)
 	if d.realNodes {
-		args = append(args, "--nodes=real")
+		args = append(args, "--nodes=real", "--guest-image")
 	}
 	const driverArgs = "--unschedulable-grace=5s" // instead of 30 s, to keep the demo short
 	if d.overGRPC {

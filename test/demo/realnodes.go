@@ -6,8 +6,10 @@ package main
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +23,7 @@ func nodesContents(keep bool) []chapter {
 		{title: "Check the requirements", play: (*demo).checkRequirements},
 		{title: "Build the driver", play: (*demo).buildDriver},
 		{title: "Start the lab with two real nodes", play: (*demo).startLab},
-		{title: "Create a worker, whose guest counts", play: (*demo).createCounter},
+		{title: "Create a worker, which boots, joins and counts", play: (*demo).createRealWorker},
 		{title: "Live-migrate the worker while it counts", play: (*demo).migrateCounter},
 		{title: "Drain its provider node", play: (*demo).drainCounter},
 	}
@@ -29,38 +31,65 @@ func nodesContents(keep bool) []chapter {
 		return all
 	}
 	return append(all,
-		chapter{title: "Delete it", play: (*demo).deleteCounter},
+		chapter{title: "Delete it", play: (*demo).deleteRealWorker},
 		chapter{title: "Check that nothing is left", play: (*demo).checkLeftovers})
 }
 
-//go:embed counter.yaml
-var counterManifests []byte
+//go:embed realworker.yaml
+var realWorker string
 
-// counter is the worker whose guest counts.
+// counting lets the guest count seconds on its serial console, in four hexadecimal digits, from its boot on.
+const counting = `bootcmd:
+  - [systemd-run, --unit=counter, --expand-environment=no, sh, -c, 'n=0; while sleep 1; do n=$((n+1)); printf "%04x\r\n" $n > /dev/ttyS0; done']
+`
+
+// counter is what the console of the worker shows.
 type counter struct {
 	node  string // on which it runs
 	first int64  // the first number on its console, which begins again on another node
 	last  int64
 }
 
-// createCounter creates a machine, and waits until its guest counts.
-func (d *demo) createCounter(ctx context.Context) error {
-	d.out.Line("The guest is a boot sector that counts seconds on its serial console. It runs in QEMU on a real node: kubelet, containerd, KubeVirt's")
-	d.out.Line("virt-handler and virt-launcher. It has no kubelet itself, so that its Machine stays Pending.")
+// createRealWorker creates a machine, and waits until its guest has joined.
+func (d *demo) createRealWorker(ctx context.Context) error {
+	d.out.Line("The guest is Debian with cloud-init, containerd and kubelet. It runs in QEMU on a real node: kubelet, containerd, KubeVirt's virt-handler")
+	d.out.Line("and virt-launcher. Its kubelet joins with a bootstrap token. It counts seconds on its serial console.")
 	err := d.kubectl(ctx, d.control(), "create", "secret", "generic", credentials, "--from-file=kubeconfig="+d.lab.Shoot.ProviderKubeconfig)
 	if err != nil {
 		return err
 	}
-	d.out.Line("The objects are in test/demo/counter.yaml.")
-	if err := d.kubectlWith(ctx, d.control(), counterManifests, "apply", "-f", "-"); err != nil {
+	if err := d.createUserData(ctx); err != nil {
 		return err
 	}
-	begun := time.Now()
-	if err := d.awaitCounter(ctx, "a guest that counts on a provider node", func(c counter) bool { return c.last > c.first }); err != nil {
+	d.out.Line("The objects are in test/demo/realworker.yaml.")
+	manifests := strings.ReplaceAll(realWorker, "GUEST_DISK", d.lab.GuestDisk)
+	if err := d.kubectlWith(ctx, d.control(), []byte(manifests), "apply", "-f", "-"); err != nil {
 		return err
 	}
-	d.out.Line("Seen after %s: the guest counts on %s, its console shows %d.", screen.Clock(time.Since(begun)), d.counter.node, d.counter.last)
-	return nil
+	if err := d.awaitWorkers(ctx, realWorkers); err != nil {
+		return err
+	}
+	return d.awaitCounter(ctx, "a guest that counts", func(c counter) bool { return c.last > c.first })
+}
+
+// realWorkers are those that run until the end of the demo.
+var realWorkers = workers{classZ1: 1}
+
+// createUserData creates the Secret with the user data of kubernetes/example, and lets the guest count.
+func (d *demo) createUserData(ctx context.Context) error {
+	text, err := os.ReadFile(d.lab.GuestUserData)
+	if err != nil {
+		return err
+	}
+	d.out.Line("The user data are those of kubernetes/example/userdata.yaml, without the installation of packages, which the image has.")
+	manifest, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "example-worker-userdata"},
+		"stringData": map[string]any{"userData": string(text) + counting},
+	})
+	if err != nil {
+		return err
+	}
+	return d.kubectlWith(ctx, d.control(), manifest, "apply", "-f", "-")
 }
 
 const migration = `apiVersion: kubevirt.io/v1
@@ -124,29 +153,36 @@ func (d *demo) awaitMove(ctx context.Context) error {
 	if d.counter.first <= before.last {
 		return fmt.Errorf("expected that the guest counts on from %d. Seen: from %d. Logs: %s", before.last, d.counter.first, d.lab.LogDir)
 	}
+	if err := d.awaitWorkers(ctx, realWorkers); err != nil {
+		return err
+	}
 	d.moves++
 	d.out.Line("Seen after %s: the guest has moved from %s, where it had counted to %d, to %s, where it has counted on from %d to %d.",
 		screen.Clock(time.Since(begun)), before.node, before.last, d.counter.node, d.counter.first, d.counter.last)
 	return nil
 }
 
-// awaitCounter shows the table until the machine is as expected.
+// awaitCounter shows the table until the counter is as expected.
 func (d *demo) awaitCounter(ctx context.Context, expected string, reached func(counter) bool) error {
-	_, err := d.await(ctx, expected, func(s snapshot) string {
-		for _, instance := range s.instances {
-			if d.counter.node != instance.Status.NodeName {
-				d.counter = counter{node: instance.Status.NodeName} // it has another console
-			}
-		}
-		if counts, err := d.counts(ctx); err == nil && len(counts) > 0 {
-			d.counter.first, d.counter.last = counts[0], counts[len(counts)-1]
-		}
+	_, err := d.await(ctx, expected, func(snapshot) string {
 		if reached(d.counter) {
 			return ""
 		}
 		return fmt.Sprintf("a guest on %q that has counted to %d", d.counter.node, d.counter.last)
 	})
 	return err
+}
+
+// readCounter reads what the console of the worker shows.
+func (d *demo) readCounter(ctx context.Context, s snapshot) {
+	for _, instance := range s.instances {
+		if d.counter.node != instance.Status.NodeName {
+			d.counter = counter{node: instance.Status.NodeName} // it has another console
+		}
+	}
+	if counts, err := d.counts(ctx); err == nil && len(counts) > 0 {
+		d.counter.first, d.counter.last = counts[0], counts[len(counts)-1]
+	}
 }
 
 // counts returns the numbers on the console of the launcher on the machine's node.
@@ -178,14 +214,13 @@ func parseCounts(console string) []int64 {
 
 // counterConsole is the line below the table.
 func (d *demo) counterConsole() string {
-	if d.counter.node == "" {
+	if d.counter.last == 0 {
 		return ""
 	}
 	return fmt.Sprintf("\n  console: %d", d.counter.last)
 }
 
-func (d *demo) deleteCounter(ctx context.Context) error {
-	d.counter = counter{}
+func (d *demo) deleteRealWorker(ctx context.Context) error {
 	for _, kind := range []string{"machinedeployments", "machineclasses"} {
 		if err := d.kubectl(ctx, d.control(), "delete", kind, "--all", "--wait=false"); err != nil {
 			return err
@@ -204,8 +239,8 @@ func (d *demo) deleteCounter(ctx context.Context) error {
 // nodesResults are the results of the demo with real nodes.
 func (d *demo) nodesResults() []string {
 	all := []string{
-		"a Machine became a guest of QEMU under KubeVirt's virt-launcher, on a node of a real kubelet",
-		fmt.Sprintf("the guest was live-migrated %d times, by hand and by the drain of its node, and counted on", d.moves),
+		"a Machine became a guest of QEMU under KubeVirt's virt-launcher, on a node of a real kubelet, and its own kubelet joined",
+		fmt.Sprintf("the guest was live-migrated %d times, by hand and by the drain of its node; it counted on, and its Node stayed", d.moves),
 	}
 	if d.keep {
 		return all

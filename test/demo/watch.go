@@ -17,7 +17,7 @@ const checkEvery = 5 // looks
 // stepTimeout bounds everything that the demo waits for.
 func (d *demo) stepTimeout() time.Duration {
 	if d.realNodes {
-		return 10 * time.Minute //nolint:mnd // an emulated guest on a busy machine
+		return 30 * time.Minute //nolint:mnd // an emulated guest boots, on a busy machine
 	}
 	return 3 * time.Minute
 }
@@ -36,6 +36,9 @@ func (d *demo) await(ctx context.Context, expected string, missing func(snapshot
 				failed = err // single failures are tolerated; only the last one is reported
 			}
 			return false, d.checkLab(waiting)
+		}
+		if d.realNodes {
+			d.readCounter(waiting, seen)
 		}
 		last = seen
 		failed = nil

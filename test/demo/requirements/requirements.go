@@ -51,9 +51,9 @@ const (
 
 // Requirements of real provider nodes, on top of those of the lab.
 const (
-	nodesMemory = 2 * gib // of containerd, kubelet, virt-handler and the launchers on two nodes
-	nodesDisk   = 2 * gib // of the images on two nodes
-	nodesBuild  = 6 * gib // of a first build of their programs and images
+	nodesMemory = 3 * gib // of containerd, kubelet, virt-handler and the launchers on two nodes, and of the guest
+	nodesDisk   = 4 * gib // of the images on two nodes
+	nodesBuild  = 8 * gib // of a first build of their programs and images
 )
 
 // Check is what a demo needs.
@@ -157,7 +157,7 @@ func (c Check) gatherFacts(ctx context.Context) (facts, error) {
 	}
 	f.cached = wereBuilt(cache, append(c.Built, "kubernetes-*/kube-scheduler", "kubevirt-*/virt-controller", "cdi-*/cdi-controller", "mcm-*/machine-controller-manager")...)
 	if c.RealNodes {
-		f.nodes = &realFacts{missing: host.Check(), cached: wereBuilt(cache, "kubelet-*/kubelet", "runc-*/runc", "node-*/virt-launcher", "debian-*/root", "images-*/kubevirt.tar")}
+		f.nodes = &realFacts{missing: host.Check(), cached: wereBuilt(cache, "kubelet-*/kubelet", "runc-*/runc", "node-*/virt-launcher", "debian-*/root", "images-*/kubevirt.tar", "guest-*/disk.qcow2")}
 	}
 	folders := []string{cache}
 	if output, err := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOCACHE", "GOMODCACHE").Output(); err == nil {

@@ -50,7 +50,7 @@ func TestProblems(t *testing.T) {
 				f.disk = laterDisk
 				f.memory = leastMemory + nodesMemory
 			},
-			want: []string{"4.0 GiB are needed in /cache"},
+			want: []string{"6.0 GiB are needed in /cache"},
 		},
 		"no root": {
 			reason: "the remedy is named",
