@@ -42,11 +42,13 @@ func NewShoot(t *testing.T) *Shoot {
 	require.NoError(t, err)
 
 	s := &Shoot{Shoot: made}
-	s.Kube, err = kubernetes.NewForConfig(lab.Provider.Config())
+	provider := repeating(lab.Provider.Config())
+
+	s.Kube, err = kubernetes.NewForConfig(provider)
 	require.NoError(t, err)
-	s.KubeVirt, err = kubevirt.NewForConfig(lab.Provider.Config())
+	s.KubeVirt, err = kubevirt.NewForConfig(provider)
 	require.NoError(t, err)
-	s.CDI, err = containerizeddataimporter.NewForConfig(lab.Provider.Config())
+	s.CDI, err = containerizeddataimporter.NewForConfig(provider)
 	require.NoError(t, err)
 	s.Target, err = kubernetes.NewForConfig(lab.Control.Config())
 	require.NoError(t, err)

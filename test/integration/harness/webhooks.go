@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"regexp"
+
+	"k8s.io/client-go/rest"
+)
+
+// lostWebhook matches the response to a request of which an API server lost the connection to a webhook. The API server repeats no
+// request over a connection that the webhook has just closed because it was idle.
+var lostWebhook = regexp.MustCompile(`failed calling webhook .*(broken pipe|EOF|connection reset by peer)`)
+
+// repeating returns the configuration for clients of tests, which repeat such a request once. It has had no effect: webhooks are called
+// before anything is stored.
+func repeating(config *rest.Config) *rest.Config {
+	repeats := rest.CopyConfig(config)
+	repeats.Wrap(func(next http.RoundTripper) http.RoundTripper { return webhookRepeater{next} })
+
+	return repeats
+}
+
+type webhookRepeater struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (r webhookRepeater) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := r.next.RoundTrip(request)
+	if err != nil || response.StatusCode != http.StatusInternalServerError || request.GetBody == nil {
+		return response, err
+	}
+
+	text, err := io.ReadAll(response.Body)
+	_ = response.Body.Close() // it has been read
+
+	if err != nil || !lostWebhook.Match(text) {
+		response.Body = io.NopCloser(bytes.NewReader(text))
+
+		return response, err
+	}
+
+	again := request.Clone(request.Context())
+	if again.Body, err = request.GetBody(); err != nil {
+		return nil, err
+	}
+
+	return r.next.RoundTrip(again)
+}
