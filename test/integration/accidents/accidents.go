@@ -144,9 +144,14 @@ func (v *Victim) machine(ctx context.Context) (*v1alpha1.Machine, error) {
 func (v *Victim) requirePending(t *testing.T) *v1alpha1.Machine {
 	t.Helper()
 
-	m, err := v.machine(t.Context())
-	require.NoError(t, err)
-	require.NotNil(t, m)
+	var m *v1alpha1.Machine
+
+	// The first phase follows the call of InitializeMachine, which may end after the guest has started.
+	harness.Eventually(t, "the Machine has a phase", func(ctx context.Context) (_ bool, err error) {
+		m, err = v.machine(ctx)
+
+		return m != nil && m.Status.CurrentStatus.Phase != "", err
+	})
 	require.Equal(t, v1alpha1.MachinePending, m.Status.CurrentStatus.Phase)
 	require.Equal(t, v1alpha1.MachineStateProcessing, m.Status.LastOperation.State, m.Status.LastOperation.Description)
 
