@@ -62,6 +62,7 @@ func chapters() []chapter {
 		{"The Shoot of the 2020 user guide: one worker, two networks, a data volume", (*demo).create},
 		{"In the shoot: a Service of type LoadBalancer, and the storage classes for pods", (*demo).serve},
 		{"A second worker: minimum: 2", (*demo).scale},
+		{"A drain of a provider node, under a PodDisruptionBudget of the shoot", (*demo).drain},
 		{"A new image version: both machines are replaced, one after the other", (*demo).roll},
 		{"The Shoot is deleted: the Worker first, then the ControlPlane and the Infrastructure", (*demo).remove},
 	}

@@ -71,14 +71,14 @@ func DefaultNodes() []Node {
 
 // GuideNodes returns the provider nodes of the Gardener extension's examples: three zones of region
 // "europe-west1", with what the examples ask of their nodes. They have room for the Shoots of all tests
-// that run in parallel, each of which may replace all of its machines.
+// that run in parallel, each of which may replace all of its machines. The zone of the guide's Shoot has two.
 func GuideNodes() []Node {
 	var nodes []Node
-	for _, zone := range []string{"b", "c", "d"} {
+	for _, name := range []string{"b", "c", "c-1", "d"} {
 		nodes = append(nodes, Node{
-			Name:        "provider-europe-west1-" + zone,
+			Name:        "provider-europe-west1-" + name,
 			Region:      "europe-west1",
-			Zone:        "europe-west1-" + zone,
+			Zone:        "europe-west1-" + name[:1],
 			CPU:         "64",
 			Memory:      "256Gi",
 			HugePages:   "32Gi",
