@@ -38,9 +38,10 @@ func nodesContents(keep bool) []chapter {
 //go:embed realworker.yaml
 var realWorker string
 
-// counting lets the guest count seconds on its serial console, in four hexadecimal digits, from its boot on.
+// counting lets the guest count seconds on its serial console, in four hexadecimal digits, from its boot on. The unit must not wait for
+// the targets that come after cloud-init, which waits for the command.
 const counting = `bootcmd:
-  - [systemd-run, --unit=counter, --expand-environment=no, sh, -c, 'n=0; while sleep 1; do n=$((n+1)); printf "%04x\r\n" $n > /dev/ttyS0; done']
+  - [systemd-run, --unit=counter, --no-block, --property=DefaultDependencies=no, --expand-environment=no, sh, -c, 'n=0; while sleep 1; do n=$((n+1)); printf "%04x\r\n" $n > /dev/ttyS0; done']
 `
 
 // counter is what the console of the worker shows.
