@@ -17,11 +17,11 @@ func (d *demo) checkRequirements(ctx context.Context) error {
 func (d *demo) outlook(lab, nodes bool) string {
 	switch {
 	case d.realNodes && lab && nodes:
-		return "The lab and its nodes were built here before: on 2 idle CPUs, the demo takes 2 minutes. QEMU emulates the worker's processor\n" +
+		return "The lab and its nodes were built here before: on 2 idle CPUs, the demo takes 4 minutes. QEMU emulates the worker's processor\n" +
 			"where the machine has no KVM."
 	case d.realNodes:
 		return "The first time, the lab, KubeVirt's programs for nodes and the nodes' images are built: on 2 idle CPUs, this takes 20 to 40 minutes.\n" +
-			"Then the demo takes 2 minutes. QEMU emulates the worker's processor where the machine has no KVM."
+			"Then the demo takes 4 minutes. QEMU emulates the worker's processor where the machine has no KVM."
 	case lab:
 		return "The lab was built here before: the demo takes 2 to 3 minutes."
 	}

@@ -24,6 +24,6 @@ func TestCounterConsole(t *testing.T) {
 func TestOutlook_RealNodes(t *testing.T) {
 	t.Parallel()
 	d := &demo{options: options{realNodes: true}}
-	require.Contains(t, d.outlook(true, true), "the demo takes 2 minutes")
+	require.Contains(t, d.outlook(true, true), "the demo takes 4 minutes")
 	require.Contains(t, d.outlook(true, false), "20 to 40 minutes", "the images are missing")
 }
