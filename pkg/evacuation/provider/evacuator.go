@@ -172,7 +172,7 @@ func mustEvacuate(instance *kubevirtv1.VirtualMachineInstance) bool {
 // that has no strategy to migrate it, or that it may but cannot migrate (KubeVirt,
 // pkg/virt-api/webhooks/validating-webhook/admitters, pod-eviction-admitter.go).
 func isMarked(instance *kubevirtv1.VirtualMachineInstance) bool {
-	strategy := ptr.Deref(instance.Spec.EvictionStrategy, kubevirtv1.EvictionStrategyExternal)
+	strategy := strategyOf(instance)
 	if strategy == kubevirtv1.EvictionStrategyNone || strategy == kubevirtv1.EvictionStrategyLiveMigrateIfPossible && !instance.IsMigratable() {
 		return false
 	}
@@ -184,9 +184,14 @@ func isMarked(instance *kubevirtv1.VirtualMachineInstance) bool {
 // isMigratedByKubeVirt reports whether virt-controller live-migrates a marked instance (KubeVirt,
 // pkg/virt-controller/watch/drain/evacuation). It repeats migrations that fail, without end.
 func isMigratedByKubeVirt(instance *kubevirtv1.VirtualMachineInstance) bool {
-	strategy := ptr.Deref(instance.Spec.EvictionStrategy, kubevirtv1.EvictionStrategyExternal)
+	strategy := strategyOf(instance)
 
 	return strategy == kubevirtv1.EvictionStrategyLiveMigrate || strategy == kubevirtv1.EvictionStrategyLiveMigrateIfPossible
+}
+
+// strategyOf returns the strategy of an instance; the driver acts on one without a strategy that is marked nevertheless.
+func strategyOf(instance *kubevirtv1.VirtualMachineInstance) kubevirtv1.EvictionStrategy {
+	return ptr.Deref(instance.Spec.EvictionStrategy, kubevirtv1.EvictionStrategyExternal)
 }
 
 func (e *evacuations) evacuationOf(instance *kubevirtv1.VirtualMachineInstance) spi.Evacuation {
