@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
@@ -33,8 +32,7 @@ const replicas, available = 4, 3
 // drained is what the demonstration has seen of a drain.
 type drained struct {
 	begun time.Time
-	// told are the Events that were shown, and the last states.
-	told   map[types.UID]bool
+	// states are the lines that were shown last, by their subjects: a kind and a name, or a kind alone.
 	states map[string]string
 	// fewest is the smallest number of ready pods.
 	fewest int
@@ -54,7 +52,7 @@ func (d *demo) drain(ctx context.Context) error {
 		return err
 	}
 
-	seen := &drained{begun: time.Now(), told: map[types.UID]bool{}, states: map[string]string{}, fewest: replicas}
+	seen := &drained{begun: time.Now(), states: map[string]string{}, fewest: replicas}
 	ended := d.startDrain(ctx, node)
 
 	if err := d.observe(ctx, seen, ended); err != nil {
@@ -214,8 +212,9 @@ func (d *demo) tell(seen *drained, subject, state string) {
 	}
 
 	seen.states[subject] = state
+	kind, _, _ := strings.Cut(subject, "/")
 
-	d.out.Line("  %6s  %-8s %s", screen.Clock(time.Since(seen.begun)), strings.SplitN(subject, "/", 2)[0], state) //nolint:mnd // kind/name
+	d.out.Line("  %6s  %-8s %s", screen.Clock(time.Since(seen.begun)), kind, state)
 }
 
 // lookAtEvents shows the Events of the evacuation.
@@ -228,9 +227,7 @@ func (d *demo) lookAtEvents(ctx context.Context, seen *drained) error {
 	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 
 	for _, e := range list.Items {
-		if strings.HasPrefix(e.Reason, "Evacuation") && !seen.told[e.UID] {
-			seen.told[e.UID] = true
-
+		if strings.HasPrefix(e.Reason, "Evacuation") {
 			d.tell(seen, "driver/"+string(e.UID), e.InvolvedObject.Name+" "+e.Reason+": "+e.Message)
 		}
 	}
