@@ -62,7 +62,7 @@ func (b *Bastion) request() reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b.Object)}
 }
 
-// Reconcile runs gardenlet's controller once, and reads the Bastion. An error says that it is gone, as the API does.
+// Reconcile runs gardenlet's controller once, and reads the Bastion. Once it is gone, the error is NotFound.
 func (b *Bastion) Reconcile(ctx context.Context) error {
 	if _, err := b.gardenlet.Reconcile(ctx, b.request()); err != nil {
 		return err

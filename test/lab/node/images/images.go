@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package images writes the container images of real nodes as archives, which `ctr images import` reads: no registry is needed.
+// Package images writes the container images of real nodes as archives, which `ctr images import` reads, and serves the image of guests,
+// which few nodes need, from a registry.
 //
 // Package node imports them. It must not depend on how nodes run.
 package images
