@@ -102,6 +102,10 @@ type Line struct {
 	// Empty makes the control cluster return no Machines to lists and watches.
 	Empty atomic.Bool
 
+	// relay and losses belong to a distant line.
+	relay  *relay
+	losses losses
+
 	mu    sync.Mutex
 	calls []lineCall
 }
@@ -135,15 +139,27 @@ func newLine(t *testing.T, to *rest.Config) (*Line, *httptest.Server) {
 	t.Helper()
 
 	l := &Line{}
+	server := httptest.NewUnstartedServer(l.handler(t, to))
+	server.StartTLS()
+	t.Cleanup(server.Close)
+
+	return l, server
+}
+
+// handler forwards requests to a cluster.
+func (l *Line) handler(t *testing.T, to *rest.Config) http.Handler {
+	t.Helper()
+
 	forward := NewForwarder(t, to)
 	forward.ModifyResponse = func(resp *http.Response) error {
 		if tell := l.CarriedOut.Load(); tell != nil {
 			(*tell)(CallOf(resp.Request.Method, resp.Request.URL))
 		}
 
-		return nil
+		return loseResponse(resp)
 	}
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l.mu.Lock()
 		l.calls = append(l.calls, lineCallOf(r))
 		l.mu.Unlock()
@@ -159,11 +175,8 @@ func newLine(t *testing.T, to *rest.Config) (*Line, *httptest.Server) {
 			r.URL.RawQuery += "&fieldSelector=metadata.name%3Dnobody"
 		}
 
-		forward.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-
-	return l, server
+		forward.ServeHTTP(w, l.losses.apply(r))
+	})
 }
 
 // NewForwarder returns a proxy that forwards requests to a cluster, with the

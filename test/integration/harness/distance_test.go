@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+)
+
+// TestLine_Distance counts the round trips of requests: a new connection takes one for TCP and one for TLS. A shorter
+// time is impossible, whatever else the machine does.
+func TestLine_Distance(t *testing.T) {
+	t.Parallel()
+
+	const roundTrip = 40 * time.Millisecond
+
+	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			l, far, client := distantServer(t, http2, func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(w, r.Body) // The client reads it.
+			})
+			l.Move(Distance{RoundTrip: roundTrip})
+
+			body := strings.Repeat("x", 8<<20)
+
+			for _, roundTrips := range []time.Duration{3, 1} {
+				began := time.Now()
+
+				resp, err := client.Post(far, "text/plain", strings.NewReader("x"))
+				require.NoError(t, err)
+				require.NoError(t, resp.Body.Close())
+				require.GreaterOrEqual(t, time.Since(began), roundTrips*roundTrip)
+			}
+
+			resp, err := client.Post(far, "text/plain", strings.NewReader(body))
+			require.NoError(t, err)
+			got, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, body, string(got))
+		})
+	}
+}
+
+// TestLine_Losses loses the same requests in each run, and some of them only after the cluster has carried them out.
+func TestLine_Losses(t *testing.T) {
+	t.Parallel()
+
+	const sent = 100
+
+	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var carriedOut atomic.Int64
+
+			l, far, client := distantServer(t, http2, func(http.ResponseWriter, *http.Request) { carriedOut.Add(1) })
+
+			var runs [2][]int
+
+			for run := range runs {
+				l.Move(Distance{OneLostIn: 10})
+
+				for i := range sent {
+					// A write, since http.Transport would send a read again.
+					resp, err := client.Post(far, "text/plain", strings.NewReader("x"))
+					if err != nil {
+						runs[run] = append(runs[run], i)
+					} else {
+						require.Equal(t, http.StatusOK, resp.StatusCode)
+						require.NoError(t, resp.Body.Close())
+					}
+				}
+			}
+
+			lost := len(runs[0])
+			require.Positive(t, lost)
+			require.Equal(t, runs[0], runs[1])
+			require.Equal(t, 2*lost, l.Lost())
+			require.Greater(t, int(carriedOut.Load()), 2*(sent-lost))
+			require.Less(t, int(carriedOut.Load()), 2*sent)
+		})
+	}
+}
+
+// distantServer returns a distant line to a server, its URL, and a client.
+func distantServer(t *testing.T, http2 bool, serve http.HandlerFunc) (*Line, string, *http.Client) {
+	t.Helper()
+
+	cluster := httptest.NewTLSServer(serve)
+	t.Cleanup(cluster.Close)
+
+	l, server := newDistantLine(t, &rest.Config{
+		Host: cluster.URL,
+		TLSClientConfig: rest.TLSClientConfig{
+			CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cluster.Certificate().Raw}),
+		},
+	})
+
+	client := server.Client()
+	through, ok := client.Transport.(*http.Transport)
+	require.True(t, ok)
+
+	through.ForceAttemptHTTP2 = http2
+	through.Protocols = new(http.Protocols)
+	through.Protocols.SetHTTP1(!http2)
+	through.Protocols.SetHTTP2(http2)
+
+	return l, server.URL, client
+}
