@@ -199,8 +199,10 @@ soak: ## Run the long tests, with the race detector: thousands of machines, slow
 .PHONY: bench
 bench: ## Measure requests, times and memory against the lab, also beside Cluster API, and the driver's computation per machine.
 	go run ./test/lab build
-	$(GOTEST) -tags=bench -skip='^TestPeers$$' -timeout=60m -v ./test/integration/bench
+	$(GOTEST) -tags=bench -run='^TestBench$$' -timeout=60m -v ./test/integration/bench
+	$(GOTEST) -tags=bench -run='^TestSize$$' -timeout=60m -v ./test/integration/bench
 	$(GOTEST) -tags=bench -run='^TestPeers$$' -timeout=120m -v ./test/integration/bench
+	$(GOTEST) -tags=bench -run='^TestDistance$$' -timeout=120m -v ./test/integration/bench
 	cd extension && $(GOTEST) -tags=bench -run='^TestHundredShoots$$' -timeout=15m -v ./test/integration
 	cd extension && $(GOTEST) -tags=bench -run='^(TestForeignClusters|TestHostileLists)$$' -v ./cmd/gardener-extension-provider-kubevirt ./pkg/providercluster
 	$(GOTEST) -run '^$$' -bench . -benchmem ./api/... ./pkg/...

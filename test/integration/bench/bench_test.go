@@ -6,13 +6,9 @@
 package bench
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"os"
-	"runtime"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -27,7 +23,8 @@ const (
 	hundred  = 100
 	burst    = 200
 	thousand = 1000
-	listed   = 2000
+
+	fiveThousand = 5 * thousand
 )
 
 // bench collects the rows of the table.
@@ -40,10 +37,8 @@ type benchRow struct {
 	what, measured, budget, verdict string
 }
 
-// String returns the row in Markdown, with its cells separated for tabwriter.
-func (r benchRow) String() string {
-	return fmt.Sprintf("| %s\t| %s\t| %s\t| %s\t|", r.what, r.measured, r.budget, r.verdict)
-}
+// String returns the row in Markdown.
+func (r benchRow) String() string { return row(r.what, r.measured, r.budget, r.verdict) }
 
 // note adds a measurement without a budget.
 func (b *bench) note(what, measured string) {
@@ -61,13 +56,10 @@ func (b *bench) judge(what, measured string, value, atMost float64, unit string)
 	b.rows = append(b.rows, benchRow{what: what, measured: measured, budget: fmt.Sprintf("%g %s", atMost, unit), verdict: verdict})
 }
 
-// TestBench measures the number of the driver's requests, the time to create machines, and the
-// sidecar's resource usage, one after the other. Each measurement can also be run alone.
+// TestBench measures the number of the driver's requests and the time to create machines, one after the other. Each
+// measurement can also be run alone.
 func TestBench(t *testing.T) {
-	searched := harness.Lab().SidecarArgs
-	harness.Lab().SidecarArgs = nil // Log at the default level, because logging takes time and memory.
-
-	t.Cleanup(func() { harness.Lab().SidecarArgs = searched })
+	logByDefault(t)
 
 	b := &bench{}
 
@@ -82,78 +74,24 @@ func TestBench(t *testing.T) {
 		{"kill", benchKill},
 		{"stop", benchStop},
 		{"outage", benchOutage},
-		{"memory", benchMemory},
-		{"list", benchList}, // Last, because its objects remain until the lab ends.
 	} {
 		t.Run(measure.name, func(t *testing.T) {
 			known := len(b.rows)
 
 			measure.run(t, b)
 
-			for _, row := range b.rows[known:] {
-				t.Log(row)
+			for _, r := range b.rows[known:] {
+				t.Log(r)
 			}
 		})
 	}
 
-	require.NoError(t, b.print(os.Stdout))
-}
-
-// print writes the table in Markdown.
-func (b *bench) print(to io.Writer) error {
-	if err := printHost(to); err != nil {
-		return err
+	var rows []string
+	for _, r := range b.rows {
+		rows = append(rows, r.String())
 	}
 
-	table := tabwriter.NewWriter(to, 0, 0, 1, ' ', 0)
-
-	fmt.Fprintf(table, "| measurement\t| result\t| budget\t| verdict\t|\n|---\t|---\t|---\t|---\t|\n")
-
-	for _, row := range b.rows {
-		fmt.Fprintln(table, row)
-	}
-
-	return table.Flush()
-}
-
-// printHost writes when and where a table was measured.
-func printHost(to io.Writer) error {
-	memory, err := installedMemory()
-	if err != nil {
-		return err
-	}
-
-	_, err = fmt.Fprintf(to, "\nMeasured on %s: %d cores, %s of memory, %s, %s/%s.\nThe control planes are real; kubelets, storage and guests are simulated.\n\n",
-		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), memory, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-
-	return err
-}
-
-// installedMemory returns the memory size of the host.
-func installedMemory() (string, error) {
-	info, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return "", err
-	}
-
-	size, err := fieldOf(info, "MemTotal:")
-
-	return fmt.Sprintf("%.0f GiB", size/1024), err
-}
-
-// fieldOf returns a size in MiB from a kernel file such as /proc/meminfo.
-func fieldOf(file []byte, field string) (float64, error) {
-	_, after, found := bytes.Cut(file, []byte(field))
-	if !found {
-		return 0, fmt.Errorf("no %s", field)
-	}
-
-	var kib float64
-	if _, err := fmt.Sscanf(string(after), "%f kB", &kib); err != nil {
-		return 0, fmt.Errorf("%s: %w", field, err)
-	}
-
-	return kib / 1024, nil
+	require.NoError(t, printTable(os.Stdout, row("measurement", "result", "budget", "verdict"), rows))
 }
 
 func benchRequests(t *testing.T, b *bench) {
@@ -240,24 +178,6 @@ func benchStop(t *testing.T, b *bench) {
 
 	s.Controller = s.StartSidecar(t)
 	endMachines(t, s)
-}
-
-// benchList measures a kill list of thousands of machines.
-func benchList(t *testing.T, b *bench) {
-	s := harness.NewShoot(t)
-	c := &harness.Counter{}
-	s.CreateHaltedVMs(t, listed, 0)
-
-	began := time.Now()
-	all, err := s.NewMachine("zone-a", harness.EphemeralRoot).List(t.Context(), harness.NewDriver(harness.Settings{Grace: time.Minute, Wrap: c.Wrap}))
-	took := time.Since(began)
-
-	require.NoError(t, err)
-	require.Len(t, all, listed)
-
-	reads, _, _ := c.Take()
-	b.judge(fmt.Sprintf("ListMachines of %d", listed), fmt.Sprintf("%d requests, %s", reads, took.Round(time.Millisecond)),
-		float64(reads), listed/500, "requests")
 }
 
 // judgeTime is judge for durations.

@@ -6,10 +6,8 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,13 +66,6 @@ func distribution(took []time.Duration) string {
 }
 
 func centiseconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
-
-// percentile returns the nearest-rank percentile of the values.
-func percentile[T cmp.Ordered](values []T, percent int) T {
-	sorted := slices.Sorted(slices.Values(values))
-
-	return sorted[(len(sorted)*percent+99)/100-1]
-}
 
 // handmade is a shoot whose VirtualMachines and Secrets are created by hand,
 // identical to the driver's.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,10 +38,13 @@ type peer struct {
 	add             func(ctx context.Context, machine, zone string) error
 	// left returns the number of machine objects.
 	left func(ctx context.Context) (int, error)
-	// seenRunning records when machine objects show that their Node is ready, and seenExplained when they show that
-	// no node has room.
-	seenRunning, seenExplained func(t *testing.T) *seen
+	// seenRunning records when machine objects show that their Node is ready, seenExplained when they show that no node
+	// has room, and seenGone when they are gone.
+	seenRunning, seenExplained, seenGone func(t *testing.T) *seen
 }
+
+// line connects the controllers of a shoot to the provider cluster.
+type line func(*harness.Shoot, *testing.T) *harness.Line
 
 // Zones of the machines: one with room for thousands, and one without nodes.
 const (
@@ -48,28 +52,32 @@ const (
 	emptyZone = "zone-x"
 )
 
-// addLargeZone adds nodes with room for a thousand machines. A node has devices for a thousand.
+var largeZoneAdded sync.Once
+
+// addLargeZone adds nodes with room for a thousand machines, which all tests share. A node has devices for a thousand.
 func addLargeZone(t *testing.T) {
 	t.Helper()
 
-	for i := range 2 {
-		require.NoError(t, harness.Lab().AddNode(t.Context(), kubelet.Node{
-			Name:   fmt.Sprintf("provider-large-%d", i),
-			Region: "local",
-			Zone:   largeZone,
-			CPU:    "2000",
-			Memory: "4Ti",
-			Pods:   thousand,
-		}))
-	}
+	largeZoneAdded.Do(func() {
+		for i := range 2 {
+			require.NoError(t, harness.Lab().AddNode(t.Context(), kubelet.Node{
+				Name:   fmt.Sprintf("provider-large-%d", i),
+				Region: "local",
+				Zone:   largeZone,
+				CPU:    "2000",
+				Memory: "4Ti",
+				Pods:   thousand,
+			}))
+		}
+	})
 }
 
 // newDriverPeer runs machine-controller-manager and the driver for a new shoot.
-func newDriverPeer(t *testing.T) *peer {
+func newDriverPeer(t *testing.T, connect line) *peer {
 	t.Helper()
 
 	s := harness.NewShoot(t)
-	p := &peer{Shoot: s, name: "this driver with machine-controller-manager", line: s.ProxyProvider(t)}
+	p := &peer{Shoot: s, name: "this driver with machine-controller-manager", line: connect(s, t)}
 	s.ApplyCredentials(t)
 
 	for _, zone := range []string{largeZone, emptyZone} {
@@ -110,13 +118,20 @@ func newDriverPeer(t *testing.T) *peer {
 
 		return seenMachines(t, s, harness.Exhausted)
 	}
+	p.seenGone = func(t *testing.T) *seen {
+		t.Helper()
+
+		stream, err := machines.Watch(t.Context(), metav1.ListOptions{})
+
+		return firstGone(t, stream, err)
+	}
 
 	return p
 }
 
 // newClusterAPIPeer runs Cluster API and its provider for KubeVirt for a new shoot, with all permissions, and with templates
 // that yield the VirtualMachines of the driver.
-func newClusterAPIPeer(t *testing.T) *peer {
+func newClusterAPIPeer(t *testing.T, connect line) *peer {
 	t.Helper()
 
 	s := harness.NewShoot(t)
@@ -131,7 +146,7 @@ func newClusterAPIPeer(t *testing.T) *peer {
 	require.NoError(t, err)
 
 	s.ProviderKubeconfig = everything
-	p := &peer{Shoot: s, name: "Cluster API with its provider for KubeVirt", line: s.ProxyProvider(t)}
+	p := &peer{Shoot: s, line: connect(s, t)}
 	createJoinToken(t, s)
 
 	c := startClusterAPI(t, s)
@@ -148,6 +163,13 @@ func newClusterAPIPeer(t *testing.T) *peer {
 		t.Helper()
 
 		return c.seen(t, kubeVirtMachines, showsUnschedulable)
+	}
+	p.seenGone = func(t *testing.T) *seen {
+		t.Helper()
+
+		stream, err := c.objects.Resource(clusterMachines).Namespace(c.Namespace).Watch(t.Context(), metav1.ListOptions{})
+
+		return firstGone(t, stream, err)
 	}
 
 	return p

@@ -33,6 +33,23 @@ type seen struct {
 // firstSeen records when objects of a watch first satisfy a condition, until the test ends.
 func firstSeen[T metav1.Object](t *testing.T, stream watch.Interface, err error, holds func(T) bool) *seen {
 	t.Helper()
+
+	return firstEvents(t, stream, err, func(event watch.Event) bool {
+		object, ok := event.Object.(T)
+
+		return ok && holds(object)
+	})
+}
+
+// firstGone records when objects of a watch are deleted, until the test ends.
+func firstGone(t *testing.T, stream watch.Interface, err error) *seen {
+	t.Helper()
+
+	return firstEvents(t, stream, err, func(event watch.Event) bool { return event.Type == watch.Deleted })
+}
+
+func firstEvents(t *testing.T, stream watch.Interface, err error, holds func(watch.Event) bool) *seen {
+	t.Helper()
 	require.NoError(t, err)
 	t.Cleanup(stream.Stop)
 
@@ -40,7 +57,7 @@ func firstSeen[T metav1.Object](t *testing.T, stream watch.Interface, err error,
 
 	go func() {
 		for event := range stream.ResultChan() {
-			if object, ok := event.Object.(T); ok && holds(object) {
+			if object, ok := event.Object.(metav1.Object); ok && holds(event) {
 				s.note(object.GetName())
 			}
 		}

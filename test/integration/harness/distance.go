@@ -40,7 +40,7 @@ func (s *Shoot) ProxyDistant(t *testing.T) *Line {
 func newDistantLine(t *testing.T, to *rest.Config) (*Line, *httptest.Server) {
 	t.Helper()
 
-	l := &Line{}
+	l := &Line{losses: losses{chance: rand.New(rand.NewPCG(seed, seed))}}
 	server := httptest.NewUnstartedServer(l.handler(t, to))
 	server.EnableHTTP2 = true
 	server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
@@ -55,11 +55,14 @@ func newDistantLine(t *testing.T, to *rest.Config) (*Line, *httptest.Server) {
 	return l, server
 }
 
-// Move sets the distance of a distant line, also for open connections. The same requests, by their numbers from now on,
-// lose their connections each time.
+// Move sets the distance of a distant line, also for open connections.
 func (l *Line) Move(d Distance) {
 	l.relay.roundTrip.Store(int64(d.RoundTrip))
-	l.losses.begin(d.OneLostIn)
+
+	l.losses.mu.Lock()
+	defer l.losses.mu.Unlock()
+
+	l.losses.oneIn = d.OneLostIn
 }
 
 // Lost returns the number of requests that have lost their connection.
@@ -70,7 +73,7 @@ func (l *Line) Lost() int {
 	return l.losses.lost
 }
 
-// losses choose the requests that lose their connection.
+// losses choose the requests that lose their connection: those with the same numbers on each line.
 type losses struct {
 	mu     sync.Mutex
 	chance *rand.Rand
@@ -78,16 +81,8 @@ type losses struct {
 	lost   int
 }
 
-// seed makes the losses of each run the same.
-const seed = 53
-
-func (l *losses) begin(oneIn int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	l.chance = rand.New(rand.NewPCG(seed, seed))
-	l.oneIn = oneIn
-}
+// seed determines the lost requests.
+const seed = 2026
 
 // fate is what happens to a request.
 type fate int

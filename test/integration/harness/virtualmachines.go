@@ -74,14 +74,24 @@ func (s *Shoot) MakeRoom(t *testing.T, label string) {
 func (s *Shoot) CreateHaltedVM(t *testing.T, name string, labels map[string]string) {
 	t.Helper()
 
-	_, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Create(t.Context(), &kubevirtv1.VirtualMachine{
+	_, err := s.MakeHaltedVM(t.Context(), name, labels)
+	require.NoError(t, err)
+}
+
+// MakeHaltedVM creates a VirtualMachine that is never started, and returns its UID.
+func (s *Shoot) MakeHaltedVM(ctx context.Context, name string, labels map[string]string) (types.UID, error) {
+	vm, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Create(ctx, &kubevirtv1.VirtualMachine{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Spec: kubevirtv1.VirtualMachineSpec{
 			RunStrategy: new(kubevirtv1.RunStrategyHalted),
 			Template:    &kubevirtv1.VirtualMachineInstanceTemplateSpec{},
 		},
 	}, metav1.CreateOptions{})
-	require.NoError(t, err)
+	if err != nil {
+		return "", err
+	}
+
+	return vm.UID, nil
 }
 
 // VM returns a VirtualMachine of the shoot.
@@ -140,13 +150,7 @@ func (s *Shoot) CreateHaltedVMs(t *testing.T, many, others int) {
 	t.Helper()
 
 	halted := func(ctx context.Context, name, cluster string) error {
-		_, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Create(ctx, &kubevirtv1.VirtualMachine{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"mcm.gardener.cloud/cluster": cluster, "mcm.gardener.cloud/role": "node"}},
-			Spec: kubevirtv1.VirtualMachineSpec{
-				RunStrategy: new(kubevirtv1.RunStrategyHalted),
-				Template:    &kubevirtv1.VirtualMachineInstanceTemplateSpec{},
-			},
-		}, metav1.CreateOptions{})
+		_, err := s.MakeHaltedVM(ctx, name, map[string]string{"mcm.gardener.cloud/cluster": cluster, "mcm.gardener.cloud/role": "node"})
 
 		return err
 	}

@@ -1,0 +1,216 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build bench
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
+)
+
+// lives are what machines took from the request for their objects or for their deletion on, and used each until nothing
+// was left of them.
+type lives struct {
+	created, started, known, gone, requests, processor []float64
+}
+
+// measured is one quantity of lives.
+type measured struct {
+	what   string
+	in     quantity
+	values []float64
+}
+
+// measured returns all quantities of lives, in the order of a machine's life.
+func (l lives) measured() []measured {
+	return []measured{
+		{"machine applied to VirtualMachine created", duration, l.created},
+		{"machine applied to instance running", duration, l.started},
+		{"machine applied to machine shown as running with its Node", duration, l.known},
+		{"machine deleted to its object gone", duration, l.gone},
+		{"requests to the provider cluster per machine's life", requests, l.requests},
+		{"processor time of both controllers per machine's life", processor, l.processor},
+	}
+}
+
+// witness records when objects of a peer were first in a state.
+type witness struct {
+	created, started, known, gone *seen
+}
+
+func (p *peer) witness(t *testing.T) witness {
+	t.Helper()
+
+	return witness{
+		created: seenVirtualMachines(t, p.Shoot),
+		started: seenInstances(t, p.Shoot, running),
+		known:   p.seenRunning(t),
+		gone:    p.seenGone(t),
+	}
+}
+
+// live applies machines at once, and deletes them when all of them run.
+func (p *peer) live(t *testing.T, w witness, machines ...string) lives {
+	t.Helper()
+
+	before := p.used(t)
+	began := p.addAll(t, machines, largeZone)
+	l := lives{
+		known:   secondsOf(w.known.since(t, began)),
+		created: secondsOf(w.created.since(t, began)),
+		started: secondsOf(w.started.since(t, began)),
+	}
+
+	l.gone = secondsOf(w.gone.since(t, p.removeAll(t, machines)))
+
+	spent := p.used(t).minus(before)
+	l.requests = []float64{float64(spent.requests) / float64(len(machines))}
+	l.processor = []float64{spent.processor.Seconds() / float64(len(machines))}
+
+	return l
+}
+
+// and adds further lives.
+func (l lives) and(more lives) lives {
+	return lives{
+		created:   append(l.created, more.created...),
+		started:   append(l.started, more.started...),
+		known:     append(l.known, more.known...),
+		gone:      append(l.gone, more.gone...),
+		requests:  append(l.requests, more.requests...),
+		processor: append(l.processor, more.processor...),
+	}
+}
+
+// addAll applies machines at once, and returns when each was applied.
+func (p *peer) addAll(t *testing.T, machines []string, zone string) map[string]time.Time {
+	t.Helper()
+
+	began := &seen{at: map[string]time.Time{}}
+
+	harness.ForEach(t, len(machines), harness.FewAtATime, func(ctx context.Context, i int) error { return p.prepare(ctx, machines[i]) })
+	harness.ForEach(t, len(machines), fifty, func(ctx context.Context, i int) error {
+		began.note(machines[i])
+
+		return p.add(ctx, machines[i], zone)
+	})
+
+	return began.at
+}
+
+// removeAll deletes machines and waits until none is left, and nothing of them in the provider cluster. It returns when
+// each deletion was requested.
+func (p *peer) removeAll(t *testing.T, machines []string) map[string]time.Time {
+	t.Helper()
+
+	began := &seen{at: map[string]time.Time{}}
+
+	harness.ForEach(t, len(machines), harness.FewAtATime, func(ctx context.Context, i int) error {
+		began.note(machines[i])
+
+		return p.remove(ctx, machines[i])
+	})
+	harness.Within(t, longest, "all machines are gone", func(ctx context.Context) (bool, error) {
+		left, err := p.left(ctx)
+		if err != nil || left > 0 {
+			return false, err
+		}
+
+		objects, err := p.Leftovers(ctx)
+
+		return len(objects) == 0, err
+	})
+
+	return began.at
+}
+
+// use is what a peer has used so far.
+type use struct {
+	requests  int
+	processor time.Duration
+}
+
+func (p *peer) used(t *testing.T) use {
+	t.Helper()
+
+	u := use{requests: len(p.line.Calls())}
+	for _, one := range p.processes {
+		u.processor += processorTime(t, one)
+	}
+
+	return u
+}
+
+func (u use) minus(before use) use {
+	return use{requests: u.requests - before.requests, processor: u.processor - before.processor}
+}
+
+// processorTime returns the processor time that a process has used: the fields utime and stime of proc(5), of which
+// Linux counts a hundred a second for user space.
+func processorTime(t *testing.T, p *process.Process) time.Duration {
+	t.Helper()
+
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+	require.NoError(t, err)
+
+	_, fields, found := strings.Cut(string(stat), ") ")
+	require.True(t, found)
+
+	const (
+		skipped = 11
+		tick    = time.Second / 100
+	)
+
+	var user, system int64
+
+	_, err = fmt.Sscan(strings.Join(strings.Fields(fields)[skipped:skipped+2], " "), &user, &system)
+	require.NoError(t, err)
+
+	return time.Duration(user+system) * tick
+}
+
+// memoryAtMost returns the current and the peak memory of a process in MiB.
+func memoryAtMost(t *testing.T, p *process.Process) (rss, peak float64) {
+	t.Helper()
+
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	require.NoError(t, err)
+	rss, err = fieldOf(status, "VmRSS:")
+	require.NoError(t, err)
+	peak, err = fieldOf(status, "VmHWM:")
+	require.NoError(t, err)
+
+	return rss, peak
+}
+
+func mebibytes(size float64) string { return fmt.Sprintf("%.0f MiB", size) }
+
+func secondsOf(took []time.Duration) []float64 {
+	var all []float64
+	for _, d := range took {
+		all = append(all, d.Seconds())
+	}
+
+	return all
+}
+
+// named returns new names of machines of a peer.
+func (p *peer) named(what string, many int) []string {
+	var names []string
+	for i := range many {
+		names = append(names, fmt.Sprintf("%s-%s-%d", p.Name, what, i))
+	}
+
+	return names
+}

@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build bench
+
+package bench
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+)
+
+// logByDefault lets the sidecars of a test log at the default level, because logging takes time and memory.
+func logByDefault(t *testing.T) {
+	t.Helper()
+
+	searched := harness.Lab().SidecarArgs
+	harness.Lab().SidecarArgs = nil
+
+	t.Cleanup(func() { harness.Lab().SidecarArgs = searched })
+}
+
+// row returns a row in Markdown, with its cells separated for tabwriter.
+func row(cells ...string) string { return "| " + strings.Join(cells, "\t| ") + "\t|" }
+
+// printTable writes a table in Markdown.
+func printTable(to io.Writer, header string, rows []string) error {
+	if err := printHost(to); err != nil {
+		return err
+	}
+
+	table := tabwriter.NewWriter(to, 0, 0, 1, ' ', 0)
+	fmt.Fprintln(table, header)
+	fmt.Fprintln(table, "|"+strings.Repeat("---\t|", strings.Count(header, "\t")))
+
+	for _, r := range rows {
+		fmt.Fprintln(table, r)
+	}
+
+	return table.Flush()
+}
+
+// printHost writes when and where a table was measured.
+func printHost(to io.Writer) error {
+	memory, err := installedMemory()
+	if err != nil {
+		return err
+	}
+
+	_, err = fmt.Fprintf(to, "\nMeasured on %s: %d cores, %s of memory, %s, %s/%s.\nThe control planes are real; kubelets, storage and guests are simulated.\n\n",
+		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), memory, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+
+	return err
+}
+
+// installedMemory returns the memory size of the host.
+func installedMemory() (string, error) {
+	info, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return "", err
+	}
+
+	size, err := fieldOf(info, "MemTotal:")
+
+	return fmt.Sprintf("%.0f GiB", size/1024), err
+}
+
+// fieldOf returns a size in MiB from a kernel file such as /proc/meminfo.
+func fieldOf(file []byte, field string) (float64, error) {
+	_, after, found := bytes.Cut(file, []byte(field))
+	if !found {
+		return 0, fmt.Errorf("no %s", field)
+	}
+
+	var kib float64
+	if _, err := fmt.Sscanf(string(after), "%f kB", &kib); err != nil {
+		return 0, fmt.Errorf("%s: %w", field, err)
+	}
+
+	return kib / 1024, nil
+}
+
+// quantity is how values are printed.
+type quantity struct {
+	unit   string
+	digits int
+}
+
+var (
+	requests  = quantity{}
+	duration  = quantity{unit: " s", digits: 2}
+	processor = quantity{unit: " s", digits: 3}
+	size      = quantity{unit: " MiB"}
+)
+
+// of returns the median of values with their spread.
+func (q quantity) of(values []float64) string {
+	one := func(value float64) string { return fmt.Sprintf("%.*f", q.digits, value) }
+	text := one(percentile(values, 50)) + q.unit
+
+	if len(values) == 1 {
+		return text
+	}
+
+	const enough = 10
+
+	spread := one(slices.Min(values)) + " to " + one(slices.Max(values))
+	if len(values) >= enough {
+		spread = "P95 " + one(percentile(values, 95)) + ", " + spread
+	}
+
+	return text + " (" + spread + ")"
+}
+
+// percentile returns the nearest-rank percentile of the values.
+func percentile[T cmp.Ordered](values []T, percent int) T {
+	sorted := slices.Sorted(slices.Values(values))
+
+	return sorted[(len(sorted)*percent+99)/100-1]
+}
