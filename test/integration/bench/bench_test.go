@@ -125,8 +125,7 @@ func benchBurst(t *testing.T, b *bench) {
 	took := vms.last(t, burst).Sub(machines.last(t, 1))
 	b.judgeTime(fmt.Sprintf("first Machine to last VirtualMachine of %d, clones taking 5 min", burst), took, time.Minute)
 
-	_, peak := memoryAtMost(t, s.Controller)
-	b.note(fmt.Sprintf("memory of the sidecar until then, with %d machines being created", burst), "peak "+mebibytes(peak))
+	b.note(fmt.Sprintf("memory of the sidecar until then, with %d machines being created", burst), "peak "+size.of([]float64{memoryOf(t, s.Controller).Peak}))
 	endMachines(t, s, "DataVolume image", "PersistentVolumeClaim image")
 }
 

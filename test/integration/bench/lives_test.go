@@ -8,8 +8,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -156,45 +154,25 @@ func (u use) minus(before use) use {
 	return use{requests: u.requests - before.requests, processor: u.processor - before.processor}
 }
 
-// processorTime returns the processor time that a process has used: the fields utime and stime of proc(5), of which
-// Linux counts a hundred a second for user space.
+// processorTime returns the processor time that a process has used.
 func processorTime(t *testing.T, p *process.Process) time.Duration {
 	t.Helper()
 
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+	used, err := process.TimeOf(p.PID())
 	require.NoError(t, err)
 
-	_, fields, found := strings.Cut(string(stat), ") ")
-	require.True(t, found)
-
-	const (
-		skipped = 11
-		tick    = time.Second / 100
-	)
-
-	var user, system int64
-
-	_, err = fmt.Sscan(strings.Join(strings.Fields(fields)[skipped:skipped+2], " "), &user, &system)
-	require.NoError(t, err)
-
-	return time.Duration(user+system) * tick
+	return used
 }
 
-// memoryAtMost returns the current and the peak memory of a process in MiB.
-func memoryAtMost(t *testing.T, p *process.Process) (rss, peak float64) {
+// memoryOf returns the memory of a process.
+func memoryOf(t *testing.T, p *process.Process) process.Memory {
 	t.Helper()
 
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
-	require.NoError(t, err)
-	rss, err = fieldOf(status, "VmRSS:")
-	require.NoError(t, err)
-	peak, err = fieldOf(status, "VmHWM:")
+	used, err := process.MemoryOf(p.PID())
 	require.NoError(t, err)
 
-	return rss, peak
+	return used
 }
-
-func mebibytes(size float64) string { return fmt.Sprintf("%.0f MiB", size) }
 
 func secondsOf(took []time.Duration) []float64 {
 	var all []float64

@@ -158,7 +158,7 @@ func (p *pretended) createLease(ctx context.Context, node *corev1.Node) error {
 
 // renewLeases prevents the node-lifecycle controller from marking Nodes as not ready, which it does after 40 s.
 func (p *pretended) renewLeases(ctx context.Context) {
-	const every = 15 * time.Second
+	const every = 20 * time.Second
 
 	round := time.NewTicker(every)
 	defer round.Stop()

@@ -183,8 +183,7 @@ func (p *peer) rest(t *testing.T, minutes int) rest {
 	}
 
 	for _, one := range p.processes {
-		rss, _ := memoryAtMost(t, one)
-		r.memory += rss
+		r.memory += memoryOf(t, one).RSS
 	}
 
 	return r

@@ -85,8 +85,7 @@ func (p *pretended) atRest(t *testing.T, provider *harness.Line) atRest {
 	})
 
 	controllers := &peer{Shoot: p.Shoot, line: provider, processes: []*process.Process{sidecar}}
-	now := atRest{machines: len(p.nodes), rest: controllers.rest(t, minutes)}
-	_, now.peak = memoryAtMost(t, sidecar)
+	now := atRest{machines: len(p.nodes), rest: controllers.rest(t, minutes), peak: memoryOf(t, sidecar).Peak}
 
 	still, err := p.allRun(t.Context())
 	require.NoError(t, err)

@@ -6,7 +6,6 @@
 package bench
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -53,42 +52,20 @@ func printTable(to io.Writer, header string, rows []string) error {
 
 // printHost writes when and where a table was measured.
 func printHost(to io.Writer) error {
-	memory, err := installedMemory()
+	info, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
 		return err
 	}
 
-	_, err = fmt.Fprintf(to, "\nMeasured on %s: %d cores, %s of memory, %s, %s/%s.\nThe control planes are real; kubelets, storage and guests are simulated.\n\n",
-		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), memory, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	var kibibytes float64
+	if _, err = fmt.Sscanf(string(info), "MemTotal: %f kB", &kibibytes); err != nil {
+		return err
+	}
+
+	_, err = fmt.Fprintf(to, "\nMeasured on %s: %d cores, %.0f GiB of memory, %s, %s/%s.\nThe control planes are real; kubelets, storage and guests are simulated.\n\n",
+		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), kibibytes/(1<<20), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 
 	return err
-}
-
-// installedMemory returns the memory size of the host.
-func installedMemory() (string, error) {
-	info, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return "", err
-	}
-
-	size, err := fieldOf(info, "MemTotal:")
-
-	return fmt.Sprintf("%.0f GiB", size/1024), err
-}
-
-// fieldOf returns a size in MiB from a kernel file such as /proc/meminfo.
-func fieldOf(file []byte, field string) (float64, error) {
-	_, after, found := bytes.Cut(file, []byte(field))
-	if !found {
-		return 0, fmt.Errorf("no %s", field)
-	}
-
-	var kib float64
-	if _, err := fmt.Sscanf(string(after), "%f kB", &kib); err != nil {
-		return 0, fmt.Errorf("%s: %w", field, err)
-	}
-
-	return kib / 1024, nil
 }
 
 // quantity is how values are printed.
