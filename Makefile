@@ -203,7 +203,7 @@ bench: ## Measure requests, times and memory against the lab, also beside Cluste
 	$(GOTEST) -tags=bench -run='^TestSize$$' -timeout=60m -v ./test/integration/bench
 	$(GOTEST) -tags=bench -run='^TestPeers$$' -timeout=120m -v ./test/integration/bench
 	$(GOTEST) -tags=bench -run='^TestDistance$$' -timeout=120m -v ./test/integration/bench
-	cd extension && $(GOTEST) -tags=bench -run='^TestHundredShoots$$' -timeout=15m -v ./test/integration
+	cd extension && $(GOTEST) -tags=bench -run='^TestThousandShoots$$' -timeout=60m -v ./test/integration
 	cd extension && $(GOTEST) -tags=bench -run='^(TestForeignClusters|TestHostileLists)$$' -v ./cmd/gardener-extension-provider-kubevirt ./pkg/providercluster
 	$(GOTEST) -run '^$$' -bench . -benchmem ./api/... ./pkg/...
 

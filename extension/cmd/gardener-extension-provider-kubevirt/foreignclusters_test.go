@@ -19,6 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
 // environment is the variable with the setting of a process that measures itself.
@@ -36,10 +38,10 @@ func TestForeignClusters(t *testing.T) {
 	for _, kept := range []string{"whole", "reduced"} {
 		for _, sent := range []string{"pages", "stream"} {
 			for _, clusters := range []int{0, 100, 400, 800} {
-				process := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestForeignClusters$", "-test.v")
-				process.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %d", environment, kept, sent, clusters))
+				program := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestForeignClusters$", "-test.v")
+				program.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %d", environment, kept, sent, clusters))
 
-				out, err := process.CombinedOutput()
+				out, err := program.CombinedOutput()
 				require.NoError(t, err, string(out))
 				t.Logf("%s", regexp.MustCompile(`(?m)^.*MiB of foreign.*$`).Find(out))
 			}
@@ -71,12 +73,9 @@ func measure(t *testing.T, setting []string) {
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 
-	status, err := os.ReadFile("/proc/self/status")
+	used, err := process.MemoryOf(os.Getpid())
 	require.NoError(t, err)
 
-	peak, err := strconv.Atoi(string(regexp.MustCompile(`VmHWM:\s+(\d+)`).FindSubmatch(status)[1]))
-	require.NoError(t, err)
-
-	t.Logf("%4d MiB of foreign Clusters, %s, %s: heap %d MiB, peak %d MiB", clusters, setting[0], setting[1], memory.HeapAlloc>>20, peak>>10)
+	t.Logf("%4d MiB of foreign Clusters, %s, %s: heap %d MiB, peak %.0f MiB", clusters, setting[0], setting[1], memory.HeapAlloc>>20, used.Peak)
 	runtime.KeepAlive(c)
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
 // environment is the variable with the setting of a process that measures itself.
@@ -53,10 +55,10 @@ func TestHostileLists(t *testing.T) {
 
 	for object := range hostile {
 		for _, servers := range []int{1, 20} {
-			process := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHostileLists$", "-test.v")
-			process.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d", environment, object, servers))
+			program := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHostileLists$", "-test.v")
+			program.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d", environment, object, servers))
 
-			out, err := process.CombinedOutput()
+			out, err := program.CombinedOutput()
 			require.NoError(t, err, string(out))
 			t.Logf("%s", regexp.MustCompile(`(?m)^.*servers with.*$`).Find(out))
 		}
@@ -95,11 +97,8 @@ func measure(t *testing.T, setting []string) {
 
 	reading.Wait()
 
-	status, err := os.ReadFile("/proc/self/status")
+	used, err := process.MemoryOf(os.Getpid())
 	require.NoError(t, err)
 
-	peak, err := strconv.Atoi(string(regexp.MustCompile(`VmHWM:\s+(\d+)`).FindSubmatch(status)[1]))
-	require.NoError(t, err)
-
-	t.Logf("%d servers with large %s: peak %d MiB", servers, setting[0], peak>>10)
+	t.Logf("%d servers with large %s: peak %.0f MiB", servers, setting[0], used.Peak)
 }

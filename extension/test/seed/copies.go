@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,8 +18,9 @@ import (
 )
 
 // Copies copies all objects of the shoot in the seed that the extension reads, with their statuses, to
-// the namespaces of n more shoots. Nothing reconciles the copies.
-func (s *Botanist) Copies(ctx context.Context, n int) error {
+// the namespaces of more shoots, with the numbers from first to before end. Nothing reconciles the copies. Their
+// credentials differ, but belong to the same account.
+func (s *Botanist) Copies(ctx context.Context, first, end int) error {
 	cluster := &extensionsv1alpha1.Cluster{}
 	if err := s.seed.Client.Get(ctx, client.ObjectKey{Name: s.Namespace}, cluster); err != nil {
 		return err
@@ -29,7 +31,7 @@ func (s *Botanist) Copies(ctx context.Context, n int) error {
 		return err
 	}
 
-	for i := range n {
+	for i := first; i < end; i++ {
 		namespace := fmt.Sprintf("%s-%d", s.Namespace, i)
 		if err := s.seed.namespace(ctx, namespace, nil); err != nil {
 			return err
@@ -90,6 +92,10 @@ func (s *Seed) copyTo(ctx context.Context, namespace, name string, object client
 	created.SetResourceVersion("")
 	created.SetUID("")
 	created.SetOwnerReferences(nil)
+
+	if secret, ok := created.(*corev1.Secret); ok && name == v1beta1constants.SecretNameCloudProvider {
+		secret.Data["kubeconfig"] = fmt.Appendf(secret.Data["kubeconfig"], "\n# %s\n", namespace)
+	}
 
 	withStatus, _ := created.DeepCopyObject().(client.Object)
 
