@@ -28,22 +28,23 @@ const (
 )
 
 // awaitMachineGone waits until the VirtualMachine and its instance are gone. KubeVirt's finalizer
-// keeps the VirtualMachine until its instance is gone, but can be removed manually.
-func (m *Machines) awaitMachineGone(ctx context.Context, c *providerapi.Clients, vm *kubevirtv1.VirtualMachine) error {
+// keeps the VirtualMachine until its instance is gone, but can be removed manually: sweep does not wait for that.
+func (m *Machines) awaitMachineGone(ctx context.Context, c *providerapi.Clients, vm *kubevirtv1.VirtualMachine, sweep func() error) error {
 	limited, cancel := context.WithTimeout(ctx, deleteWait(gracePeriodOf(vm), m.options.MaxDeleteWait))
 	defer cancel()
 
-	err := c.VirtualMachines().AwaitDeletion(limited, vm)
-	if err != nil {
+	if err := c.VirtualMachines().AwaitDeletion(limited, vm); err != nil {
 		return m.deletionError(ctx, c, vm.Name, err)
 	}
 
-	instance, err := c.Instances().Get(limited, vm.Name)
-	if err == nil && instance != nil {
-		err = c.Instances().AwaitDeletion(limited, instance)
-	}
+	return together(func() error {
+		instance, err := c.Instances().Get(limited, vm.Name)
+		if err == nil && instance != nil {
+			err = c.Instances().AwaitDeletion(limited, instance)
+		}
 
-	return m.deletionError(ctx, c, vm.Name, err)
+		return m.deletionError(ctx, c, vm.Name, err)
+	}, sweep)
 }
 
 // awaitInstanceGone waits until an instance without a VirtualMachine is gone.

@@ -21,9 +21,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// CreateMachine implements spi.PluginSPI. It creates the golden image first, without waiting for
-// the import, and the Secrets before the VirtualMachine, which could not boot without them. Names
-// are deterministic, so that an interrupted call can be repeated.
+// CreateMachine implements spi.PluginSPI. It creates the golden image, without waiting for the import, and the Secrets
+// before the VirtualMachine, which could not boot without them, and without which they are created again. Names are
+// deterministic, so that an interrupted call can be repeated.
 func (m *Machines) CreateMachine(ctx context.Context, in *spi.CreateMachineInput) (*spi.Machine, error) {
 	c, err := m.clients.For(in.Kubeconfig)
 	if err != nil {
@@ -35,16 +35,20 @@ func (m *Machines) CreateMachine(ctx context.Context, in *spi.CreateMachineInput
 		return nil, spi.Errorf(spi.ErrInvalid, "%w", err)
 	}
 
-	release, err := m.holdImage(ctx, c, in)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
+	release := func() {}
+	defer func() { release() }()
 
+	steps := []func() error{func() (err error) {
+		release, err = m.holdImage(ctx, c, in)
+
+		return err
+	}}
 	for _, secret := range render.Secrets(in, c.Namespace) {
-		if err := ensureSecret(ctx, c, secret, in.Identity()); err != nil {
-			return nil, err
-		}
+		steps = append(steps, func() error { return ensureSecret(ctx, c, secret, in.Identity()) })
+	}
+
+	if err := together(steps...); err != nil {
+		return nil, err
 	}
 
 	uid, err := ensureVirtualMachine(ctx, c, vm, in.Identity())

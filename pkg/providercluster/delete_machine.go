@@ -105,18 +105,15 @@ func (m *Machines) removeVirtualMachine(
 		return err
 	}
 
-	if err := m.awaitMachineGone(ctx, c, vm); err != nil {
-		return err
-	}
-
-	if vm.DeletionTimestamp != nil {
-		return sweep(ctx, c, in) // Somebody may have deleted it with orphan propagation.
-	}
-
 	// The garbage collector deletes the DataVolumes: virt-controller makes the VirtualMachine the owner of all in its
 	// templates, also of those that existed before (ClaimMatchedDataVolumes in
 	// kubevirt.io/kubevirt/pkg/controller/controller_ref_manager.go).
-	return sweepSecrets(ctx, c, in)
+	err := m.awaitMachineGone(ctx, c, vm, func() error { return sweepSecrets(ctx, c, in) })
+	if err != nil || vm.DeletionTimestamp == nil {
+		return err
+	}
+
+	return sweepVolumes(ctx, c, in) // Somebody may have deleted it with orphan propagation.
 }
 
 // removeOrphan deletes the Secrets of an orphan before its VirtualMachine, since there is no further call
@@ -179,17 +176,24 @@ func (m *Machines) removeInstance(ctx context.Context, c *providerapi.Clients, i
 
 // sweep deletes the remaining objects of a machine.
 func sweep(ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput) error {
+	return together(
+		func() error { return sweepVolumes(ctx, c, in) },
+		func() error { return sweepSecrets(ctx, c, in) },
+	)
+}
+
+func sweepVolumes(ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput) error {
 	selector, labelled := render.MachineSelector(in.Identity, in.Name)
 	if !labelled {
 		return nil // The predecessor's Secrets and DataVolumes have no label with the machine's name.
 	}
 
 	err := c.DataVolumes(c.Namespace, "DataVolume").DeleteCollection(ctx, in.Name, selector)
-	if err != nil && !apierrors.IsNotFound(err) { // without CDI there are no DataVolumes
-		return err
+	if apierrors.IsNotFound(err) {
+		return nil // without CDI there are no DataVolumes
 	}
 
-	return sweepSecrets(ctx, c, in)
+	return err
 }
 
 func sweepSecrets(ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput) error {

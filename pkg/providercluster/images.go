@@ -34,22 +34,24 @@ func classOf(id spi.Identity, class spi.Class, image *goldenimage.Source) images
 }
 
 // holdImage creates the golden image of a machine unless it exists. The image is not deleted until
-// release is called.
+// release is called, which is never nil.
 func (m *Machines) holdImage(ctx context.Context, c *providerapi.Clients, in *spi.CreateMachineInput) (release func(), err error) {
+	nothing := func() {}
+
 	if !in.Spec.UsesGoldenImage() {
-		return func() {}, nil
+		return nothing, nil
 	}
 
 	image, err := in.Image().DataVolume(c.Namespace)
 	if err != nil {
-		return nil, spi.Errorf(spi.ErrInvalid, "%w", err)
+		return nothing, spi.Errorf(spi.ErrInvalid, "%w", err)
 	}
 
 	m.images.RegisterClass(classOf(in.Identity(), in.Class, ptr.To(in.Image())))
 
 	release, err = m.images.Hold(ctx, c, image)
 	if err != nil {
-		return nil, imageInProviderSpecTerms(err)
+		return nothing, imageInProviderSpecTerms(err)
 	}
 
 	in.Report.Send(spi.Progress{
