@@ -91,6 +91,9 @@ func (p *pretended) grow(t *testing.T, many int) {
 
 		return p.join(ctx, name)
 	})
+
+	// Also of Nodes whose Lease was renewed late while others were created.
+	harness.ForEach(t, many, harness.FewAtATime, func(ctx context.Context, i int) error { return p.heartbeat(ctx, p.nodes[i]) })
 }
 
 // run creates a Machine with the status of a running one, and with the address that the driver records.
@@ -115,11 +118,9 @@ func (p *pretended) run(ctx context.Context, name string, vm types.UID) error {
 	return err
 }
 
-// join creates the ready Node of a Machine.
+// join creates the Node of a Machine.
 func (p *pretended) join(ctx context.Context, name string) error {
-	nodes := p.Target.CoreV1().Nodes()
-
-	node, err := nodes.Create(ctx, &corev1.Node{
+	node, err := p.Target.CoreV1().Nodes().Create(ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       corev1.NodeSpec{ProviderID: "kubevirt://" + name},
 	}, metav1.CreateOptions{})
@@ -127,16 +128,22 @@ func (p *pretended) join(ctx context.Context, name string) error {
 		return err
 	}
 
-	if err = p.createLease(ctx, node); err != nil {
+	if err := p.createLease(ctx, node); err != nil {
 		return err
 	}
 
 	p.mu.Lock()
-	p.nodes = append(p.nodes, name)
-	p.mu.Unlock()
+	defer p.mu.Unlock()
 
+	p.nodes = append(p.nodes, name)
+
+	return nil
+}
+
+// heartbeat reports that a Node is ready.
+func (p *pretended) heartbeat(ctx context.Context, node string) error {
 	ready := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"True","lastHeartbeatTime":%q}]}}`, time.Now().UTC().Format(time.RFC3339))
-	_, err = nodes.Patch(ctx, name, types.StrategicMergePatchType, ready, metav1.PatchOptions{}, "status")
+	_, err := p.Target.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, ready, metav1.PatchOptions{}, "status")
 
 	return err
 }
@@ -156,7 +163,7 @@ func (p *pretended) createLease(ctx context.Context, node *corev1.Node) error {
 	return err
 }
 
-// renewLeases prevents the node-lifecycle controller from marking Nodes as not ready, which it does after 40 s.
+// renewLeases prevents the node-lifecycle controller from marking Nodes as not ready, which it does within a minute.
 func (p *pretended) renewLeases(ctx context.Context) {
 	const every = 20 * time.Second
 

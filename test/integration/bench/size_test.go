@@ -65,6 +65,9 @@ func TestSize(t *testing.T) {
 		"per 1000 more machines", "requests to the provider cluster a minute", "ListMachines", "its requests"), rows))
 }
 
+// orphanPeriod is the default of machine-controller-manager.
+const orphanPeriod = 15 * time.Minute
+
 // atRest starts a sidecar for the machines, and measures it when it has worked on all of them.
 func (p *pretended) atRest(t *testing.T, provider *harness.Line) atRest {
 	t.Helper()
@@ -73,8 +76,8 @@ func (p *pretended) atRest(t *testing.T, provider *harness.Line) atRest {
 
 	listed := provider.Asked("list virtualmachines")
 
-	// The default of machine-controller-manager. The sidecar lists its machines when it starts, too.
-	sidecar := p.StartSidecar(t, "--machine-safety-orphan-vms-period=15m")
+	// It lists its machines when it starts, too.
+	sidecar := p.StartSidecar(t, "--machine-safety-orphan-vms-period="+orphanPeriod.String())
 
 	harness.Within(t, longest, "the sidecar has worked on all Machines", func(ctx context.Context) (bool, error) {
 		if provider.Asked("list virtualmachines") == listed {
@@ -103,7 +106,10 @@ func (p *pretended) list(t *testing.T, provider *harness.Line) (took []float64, 
 
 	const rounds = 5
 
-	clusters, err := driveroptions.New().ProviderClusters(prometheus.NewRegistry())
+	options := driveroptions.New()
+	options.Machines.OrphanPeriod = orphanPeriod
+
+	clusters, err := options.ProviderClusters(prometheus.NewRegistry())
 	require.NoError(t, err)
 
 	for range rounds {
