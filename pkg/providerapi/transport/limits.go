@@ -73,6 +73,10 @@ const (
 	largeReadTimeout = 10 * time.Second
 )
 
+// maxIdleConnections is the number of idle connections to a server that are kept: as many as machine-controller-manager
+// has workers. Each further one would cost two round trips, and the handshake of TLS.
+const maxIdleConnections = 50
+
 // Time.
 const (
 	// RequestTimeout bounds one request. An admission webhook may take 10 s, and there are several.

@@ -64,7 +64,7 @@ func NewConnections(config *rest.Config, servers Servers) (*http.Transport, erro
 		DialContext:            dial,
 		TLSHandshakeTimeout:    10 * time.Second,
 		TLSClientConfig:        settings,
-		MaxIdleConnsPerHost:    25,
+		MaxIdleConnsPerHost:    maxIdleConnections,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: maxHeader,
 		DisableCompression:     true, // Few compressed bytes may contain many, or none without an end.
