@@ -79,10 +79,10 @@ func TestThousandShoots(t *testing.T) {
 
 // measurement is what the extension uses with a number of shoots.
 type measurement struct {
-	shoots                  int
-	started, reconciled     process.Memory
-	took, processor         time.Duration
-	seedRequests, providers int
+	shoots              int
+	started, reconciled process.Memory
+	took, processor     time.Duration
+	toSeed, toProvider  int
 }
 
 // measure restarts the extension with more copies of a shoot.
@@ -100,18 +100,17 @@ func measure(t *testing.T, shoot *seed.Botanist, known, shoots int) measurement 
 	require.NoError(t, shoot.Reconcile(t.Context())) // It makes the extension cache the objects of all Workers.
 
 	m.reconciled = memory(t)
-	m.rest(t, shoot)
+	m.rest(t)
 
 	return m
 }
 
 // rest measures a minute in which only health checks run. The minute before, the reconciliations end.
-func (m *measurement) rest(t *testing.T, shoot *seed.Botanist) {
+func (m *measurement) rest(t *testing.T) {
 	t.Helper()
 
 	<-time.NewTimer(time.Minute).C
 
-	toSeed := requestsToSeed(t)
 	before, err := process.TimeOf(theSeed.Extension.PID())
 	require.NoError(t, err)
 
@@ -119,16 +118,14 @@ func (m *measurement) rest(t *testing.T, shoot *seed.Botanist) {
 
 	<-time.NewTimer(time.Minute).C
 
+	end := time.Now()
+
 	after, err := process.TimeOf(theSeed.Extension.PID())
 	require.NoError(t, err)
 
 	m.processor = after - before
-	m.seedRequests = requestsToSeed(t) - toSeed
-
-	requests, err := shoot.Requests(start)
+	m.toSeed, m.toProvider, err = theSeed.CountRequests(extensionAccount, start, end)
 	require.NoError(t, err)
-
-	m.providers = len(requests)
 }
 
 // row returns the row of a measurement in Markdown, with the slope since the last one.
@@ -144,17 +141,7 @@ func (m *measurement) row(last measurement) string {
 	}
 
 	return fmt.Sprintf("| %d | %.0f MiB | %.0f MiB | %s | %s | %.1f s | %.2f s | %d | %d |", m.shoots, m.started.RSS, m.reconciled.RSS, peak, slope,
-		m.took.Seconds(), m.processor.Seconds(), m.seedRequests, m.providers)
-}
-
-// requestsToSeed returns the number of the extension's requests to the seed so far.
-func requestsToSeed(t *testing.T) int {
-	t.Helper()
-
-	used, err := theSeed.Permissions(t.Context(), seed.ExtensionNamespace, extensionAccount)
-	require.NoError(t, err)
-
-	return used.Requests
+		m.took.Seconds(), m.processor.Seconds(), m.toSeed, m.toProvider)
 }
 
 // createForeign creates Clusters of another provider. Their CloudProfiles have many short texts, as real ones have.

@@ -95,6 +95,28 @@ func (s *Botanist) Requests(since time.Time) ([]string, error) {
 	return requests, err
 }
 
+// CountRequests returns the number of the extension's requests between two times: to the seed with a ServiceAccount, and
+// to the provider cluster for all shoots.
+func (s *Seed) CountRequests(account string, from, to time.Time) (toSeed, toProvider int, err error) {
+	within := func(r *request) bool {
+		return r.RequestReceivedTimestamp.After(from) && r.RequestReceivedTimestamp.Time.Before(to)
+	}
+
+	err = eachRequest(s.state.ControlKubeconfig, func(r *request) {
+		if within(r) && r.User.Username == "system:serviceaccount:"+ExtensionNamespace+":"+account {
+			toSeed++
+		}
+	})
+
+	err = errors.Join(err, eachRequest(s.state.ProviderKubeconfig, func(r *request) {
+		if within(r) && strings.HasPrefix(r.UserAgent, "gardener-extension-") {
+			toProvider++
+		}
+	}))
+
+	return toSeed, toProvider, err
+}
+
 // Writes returns those of Requests that change objects.
 func (s *Botanist) Writes(since time.Time) ([]string, error) {
 	requests, err := s.Requests(since)
