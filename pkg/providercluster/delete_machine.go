@@ -97,23 +97,39 @@ func (m *Machines) removeVirtualMachine(
 		return m.removeOrphan(ctx, c, in, vm)
 	}
 
-	if err := c.VirtualMachines().DeleteUnchanged(ctx, vm); err != nil {
-		return err
-	}
-
-	if err := deleteLeftInstance(ctx, c, in, vm); err != nil {
-		return err
-	}
-
-	// The garbage collector deletes the DataVolumes: virt-controller makes the VirtualMachine the owner of all in its
-	// templates, also of those that existed before (ClaimMatchedDataVolumes in
-	// kubevirt.io/kubevirt/pkg/controller/controller_ref_manager.go).
-	err := m.awaitMachineGone(ctx, c, vm, func() error { return sweepSecrets(ctx, c, in) })
+	err := m.deleteAndAwait(ctx, c, in, vm)
 	if err != nil || vm.DeletionTimestamp == nil {
 		return err
 	}
 
 	return sweepVolumes(ctx, c, in) // Somebody may have deleted it with orphan propagation.
+}
+
+// deleteAndAwait deletes a VirtualMachine, and waits until the machine is gone. The watch begins at the version that was
+// read: it misses nothing, whether it begins before the deletion or after it.
+func (m *Machines) deleteAndAwait(
+	ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput, vm *kubevirtv1.VirtualMachine,
+) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	return together(func() error {
+		err := c.VirtualMachines().DeleteUnchanged(ctx, vm)
+		if err == nil {
+			err = deleteLeftInstance(ctx, c, in, vm)
+		}
+
+		if err != nil {
+			cancel() // There is nothing to wait for.
+		}
+
+		return err
+	}, func() error {
+		// The garbage collector deletes the DataVolumes: virt-controller makes the VirtualMachine the owner of all in its
+		// templates, also of those that existed before (ClaimMatchedDataVolumes in
+		// kubevirt.io/kubevirt/pkg/controller/controller_ref_manager.go).
+		return m.awaitMachineGone(ctx, c, vm, func() error { return sweepSecrets(ctx, c, in) })
+	})
 }
 
 // removeOrphan deletes the Secrets of an orphan before its VirtualMachine, since there is no further call

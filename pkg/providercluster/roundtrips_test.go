@@ -33,9 +33,10 @@ import (
 const roundTrip = 250 * time.Millisecond
 
 // distant is an API server with at most one VirtualMachine, which every watch reports as deleted. It creates and deletes
-// whatever it is asked to.
+// whatever it is asked to, unless it refuses deletions: its watches then report nothing.
 type distant struct {
-	vm *kubevirtv1.VirtualMachine
+	vm      *kubevirtv1.VirtualMachine
+	refuses bool
 
 	mu       sync.Mutex
 	received []string
@@ -45,14 +46,17 @@ type distant struct {
 func (d *distant) RoundTrip(r *http.Request) (*http.Response, error) {
 	<-time.NewTimer(roundTrip).C
 
-	resource := path.Base(r.URL.Path)
-
 	d.mu.Lock()
-	defer d.mu.Unlock()
-
-	d.received = append(d.received, r.Method+" "+resource)
+	d.received = append(d.received, r.Method+" "+path.Base(r.URL.Path))
+	d.mu.Unlock()
 
 	switch {
+	case d.refuses && r.URL.Query().Has("watch"):
+		<-r.Context().Done()
+
+		return nil, r.Context().Err()
+	case d.refuses && r.Method == http.MethodDelete:
+		return responseOf(r, http.StatusForbidden, statusOf(http.StatusForbidden, metav1.StatusReasonForbidden))
 	case r.URL.Query().Has("watch"):
 		return responseOf(r, http.StatusOK, map[string]any{"type": "DELETED", "object": d.vm})
 	case r.Method == http.MethodPost:
@@ -87,8 +91,8 @@ func TestMachines_RoundTrips(t *testing.T) {
 		image = `{"source":{"http":{"url":"https://example.com/image"}},"storage":{"resources":{"requests":{"storage":"1Gi"}}}}`
 	)
 
-	create := func(rootVolume string, keys ...string) func(*testing.T, *Machines, []byte) {
-		return func(t *testing.T, m *Machines, kubeconfig []byte) {
+	create := func(rootVolume string, keys ...string) func(*testing.T, *Machines, []byte) error {
+		return func(t *testing.T, m *Machines, kubeconfig []byte) error {
 			t.Helper()
 
 			in := hostileMachine(kubeconfig)
@@ -97,19 +101,22 @@ func TestMachines_RoundTrips(t *testing.T) {
 			in.Spec.Tags = map[string]string{v1alpha1.TagCluster: ours.Cluster, v1alpha1.TagRole: ours.Role}
 
 			_, err := m.CreateMachine(t.Context(), in)
-			require.NoError(t, err)
+
+			return err
 		}
 	}
-	remove := func(t *testing.T, m *Machines, kubeconfig []byte) {
+	remove := func(t *testing.T, m *Machines, kubeconfig []byte) error {
 		t.Helper()
-		require.NoError(t, m.DeleteMachine(t.Context(), &spi.DeleteMachineInput{Kubeconfig: kubeconfig, Name: "m", Identity: ours}))
+
+		return m.DeleteMachine(t.Context(), &spi.DeleteMachineInput{Kubeconfig: kubeconfig, Name: "m", Identity: ours})
 	}
 
-	status := func(t *testing.T, m *Machines, kubeconfig []byte) {
+	status := func(t *testing.T, m *Machines, kubeconfig []byte) error {
 		t.Helper()
 
 		_, err := m.GetMachineStatus(t.Context(), &spi.ObserveMachineInput{Kubeconfig: kubeconfig, Name: "m", Identity: ours, CreationTimeout: time.Hour})
-		require.ErrorIs(t, err, spi.ErrUninitialized)
+
+		return err
 	}
 
 	there := foundVM("u", ours, "m")
@@ -125,7 +132,9 @@ func TestMachines_RoundTrips(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason     string
 		vm         *kubevirtv1.VirtualMachine
-		call       func(*testing.T, *Machines, []byte)
+		refuses    bool
+		call       func(*testing.T, *Machines, []byte) error
+		fails      error
 		roundTrips int
 		requests   []string
 	}{
@@ -133,6 +142,7 @@ func TestMachines_RoundTrips(t *testing.T) {
 			reason:     "an instance is read only if virt-controller has reported one",
 			vm:         there,
 			call:       status,
+			fails:      spi.ErrUninitialized,
 			roundTrips: 1,
 			requests:   []string{"GET m"},
 		},
@@ -140,6 +150,7 @@ func TestMachines_RoundTrips(t *testing.T) {
 			reason:     "the VirtualMachine shows whether there is an instance to read",
 			vm:         started,
 			call:       status,
+			fails:      spi.ErrUninitialized,
 			roundTrips: 2,
 			requests:   []string{"GET m", "GET m"},
 		},
@@ -156,11 +167,20 @@ func TestMachines_RoundTrips(t *testing.T) {
 			requests:   []string{"POST secrets", "POST secrets", "POST datavolumes", "POST virtualmachines"},
 		},
 		"Delete": {
-			reason:     "the Secrets are deleted while the instance, which is usually gone, is read",
+			reason:     "the watch begins with the deletion, and the Secrets are deleted while the instance, which is usually gone, is read",
 			vm:         there,
 			call:       remove,
-			roundTrips: 4,
+			roundTrips: 3,
 			requests:   []string{"GET m", "DELETE m", "GET virtualmachines", "GET m", "DELETE secrets"},
+		},
+		"DeleteRefused": {
+			reason:     "a call does not wait for a deletion that was refused, and deletes nothing else",
+			vm:         there,
+			refuses:    true,
+			call:       remove,
+			fails:      spi.ErrForbidden,
+			roundTrips: 2,
+			requests:   []string{"GET m", "DELETE m", "GET virtualmachines"},
 		},
 		"DeletedBefore": {
 			reason:     "only a VirtualMachine that was deleted before may have lost its DataVolumes",
@@ -182,7 +202,7 @@ func TestMachines_RoundTrips(t *testing.T) {
 			kubeconfig := hostile.KubeconfigOf(t, &api.Cluster{Server: "https://provider.example.com"})
 
 			synctest.Test(t, func(t *testing.T) {
-				server := &distant{vm: tc.vm.DeepCopy()}
+				server := &distant{vm: tc.vm.DeepCopy(), refuses: tc.refuses}
 				clients := providerapi.NewCache(providerapi.Options{
 					QPS:           1000,
 					Burst:         1000,
@@ -195,9 +215,9 @@ func TestMachines_RoundTrips(t *testing.T) {
 					server.vm.CreationTimestamp = metav1.NewTime(began)
 				}
 
-				tc.call(t, m, kubeconfig)
-
+				require.ErrorIs(t, tc.call(t, m, kubeconfig), tc.fails)
 				require.Equal(t, fmt.Sprint(tc.roundTrips), fmt.Sprint(float64(time.Since(began))/float64(roundTrip)), tc.reason)
+				synctest.Wait() // A watch that was cancelled may not be recorded yet.
 				require.ElementsMatch(t, tc.requests, server.received)
 			})
 		})
