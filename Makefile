@@ -197,7 +197,7 @@ soak: ## Run the long tests, with the race detector: thousands of machines, slow
 	cd extension && $(GOTEST) $(RACE) -parallel=$(UNIT_PARALLEL) $$(go list ./... | grep -v /test/integration)
 
 .PHONY: bench
-bench: ## Measure requests, times and memory against the lab, also beside Cluster API, and the driver's computation per machine.
+bench: ## Measure requests, times and memory against the lab, also beside Cluster API, far away and with thousands of machines, and the driver's computation per machine.
 	go run ./test/lab build
 	$(GOTEST) -tags=bench -run='^TestBench$$' -timeout=60m -v ./test/integration/bench
 	$(GOTEST) -tags=bench -run='^TestSize$$' -timeout=60m -v ./test/integration/bench
