@@ -6,6 +6,7 @@ package providerapi
 import (
 	"context"
 	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/utils/ptr"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/pages"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
@@ -25,9 +27,16 @@ type Watcher interface {
 }
 
 // WatchObject starts to watch an object from its resource version, or from its current state if it has
-// none. Its errors are those of Once.
+// none. Its errors are those of Once. It asks the server to end the watch within the last second before the context does,
+// since a connection whose watch the client ends cannot be used again.
 func (o Objects[O, L]) WatchObject(ctx context.Context, object metav1.ObjectMeta) (watch.Interface, error) {
-	return o.watch(ctx, metav1.SingleObject(object))
+	opts := metav1.SingleObject(object)
+
+	if end, limited := ctx.Deadline(); limited && time.Until(end) >= time.Second {
+		opts.TimeoutSeconds = ptr.To(int64(time.Until(end) / time.Second))
+	}
+
+	return o.watch(ctx, opts)
 }
 
 // watch starts a watch whose events are safe to pass to client-go.

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package providerapi_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
+)
+
+// TestWatchObject_KeepsConnection watches an object that does not change. The server ends the watch in time, so that the
+// next request needs no new connection.
+func TestWatchObject_KeepsConnection(t *testing.T) {
+	t.Parallel()
+
+	var opened atomic.Int64
+
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+
+		if !r.URL.Query().Has("watch") {
+			w.WriteHeader(http.StatusNotFound)
+
+			return
+		}
+
+		// As an API server does.
+		seconds, err := strconv.Atoi(r.URL.Query().Get("timeoutSeconds"))
+		assert.NoError(t, err)
+		assert.NoError(t, http.NewResponseController(w).Flush())
+
+		select {
+		case <-time.NewTimer(time.Duration(seconds) * time.Second).C:
+		case <-r.Context().Done():
+			assert.Fail(t, "the client has ended the watch")
+		}
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+
+	clients, err := providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000}).For(hostile.Kubeconfig(t, server))
+	require.NoError(t, err)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 1900*time.Millisecond)
+	defer cancel()
+
+	events, err := clients.VirtualMachines().WatchObject(ctx, metav1.ObjectMeta{Name: "m"})
+	require.NoError(t, err)
+
+	for range events.ResultChan() {
+		assert.Fail(t, "nothing changes")
+	}
+
+	require.NoError(t, ctx.Err(), "the server ends the watch first")
+
+	_, err = clients.VirtualMachines().Get(t.Context(), "m")
+	require.Error(t, err) // The response is not that of an API server.
+	require.EqualValues(t, 1, opened.Load())
+}
