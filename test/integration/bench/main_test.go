@@ -9,8 +9,13 @@ import (
 	"context"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-func TestMain(m *testing.M) { os.Exit(harness.Main(context.Background(), m)) }
+func TestMain(m *testing.M) {
+	harness.ScrapeEvery = time.Minute // as Prometheus does by default
+
+	os.Exit(harness.Main(context.Background(), m))
+}

@@ -47,8 +47,9 @@ type recording struct {
 // everything is the highest verbosity at which client-go logs more than at the next lower one.
 const everything = 10
 
-// scrapeEvery is short enough to scrape each sidecar, and long enough to use little CPU time.
-const scrapeEvery = 5 * time.Second
+// ScrapeEvery is short enough to scrape each sidecar, and long enough to use little CPU time. Benchmarks, whose sidecars
+// have metrics of thousands of machines, set it before Main.
+var ScrapeEvery = 5 * time.Second
 
 // record starts to record all drivers and sidecars of this process. finish ends the recording.
 func record(ctx context.Context, dir string) (*recording, error) {
@@ -66,7 +67,7 @@ func record(ctx context.Context, dir string) (*recording, error) {
 	}
 
 	ctx, r.stop = context.WithCancel(ctx)
-	r.done.Go(func() { wait.UntilWithContext(ctx, r.scrapeAll, scrapeEvery) })
+	r.done.Go(func() { wait.UntilWithContext(ctx, r.scrapeAll, ScrapeEvery) })
 
 	return r, nil
 }
