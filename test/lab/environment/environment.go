@@ -50,6 +50,13 @@ type Options struct {
 	BareNodes bool
 }
 
+// inotify returns the instances of inotify that a lab has at most, as counted in running ones.
+func (o Options) inotify() int {
+	const controlPlanes, ofNode = 40, 20
+
+	return controlPlanes + o.RealNodes*ofNode
+}
+
 // Lab is a running lab.
 type Lab struct {
 	Dir      string // contains all files of the lab
@@ -136,6 +143,10 @@ type prepared struct {
 
 // prepare builds what the lab runs.
 func prepare(ctx context.Context, o Options) (found prepared, err error) {
+	if err := process.CheckInotify(o.inotify()); err != nil {
+		return found, err
+	}
+
 	switch {
 	case o.Gardener:
 		found.binaries, err = binaries.EnsureGardener(ctx, o.Progress)
