@@ -174,13 +174,21 @@ func TestEvacuation_Cancelled(t *testing.T) {
 	w.AwaitEnd(t)
 }
 
-// TestEvacuation_MigrationFails kills the target of a migration. The machine is then replaced.
+// TestEvacuation_MigrationFails kills the targets of all migrations, since KubeVirt repeats one that fails. The machine is then replaced.
 func TestEvacuation_MigrationFails(t *testing.T) {
 	w := newEvacuated(t)
+	w.slowMigrations(t)
+
 	before := w.instance(t)
 	drained := w.drain(t, before.Status.NodeName)
-	w.killTarget(t)
-	w.awaitEvent(t, w.machine.Name, "EvacuationReplacing", "its live migration has failed")
+	harness.Eventually(t, "the machine is replaced", func(ctx context.Context) (bool, error) {
+		replacing, err := w.hasEvent(ctx, t, w.machine.Name, "EvacuationReplacing", "its live migration has failed")
+		if replacing || err != nil {
+			return replacing, err
+		}
+
+		return false, w.killTarget(ctx)
+	})
 	require.NoError(t, <-drained)
 	require.NotEqual(t, w.machine.Name, w.awaitMachine(t, pool).Name, "it was replaced")
 	w.kubectl(t, "uncordon", before.Status.NodeName)
@@ -223,20 +231,22 @@ func (w *worker) slowMigrations(t *testing.T) {
 	})
 }
 
-// killTarget kills the launcher of a migration's target as soon as it runs.
-func (w *worker) killTarget(t *testing.T) {
-	t.Helper()
+// killTarget kills the launcher of a migration's target if it runs.
+func (w *worker) killTarget(ctx context.Context) error {
+	pods, err := w.Kube.CoreV1().Pods(w.ProviderNamespace).List(ctx, metav1.ListOptions{LabelSelector: kubevirtv1.MigrationJobLabel})
+	if err != nil {
+		return err
+	}
 
-	harness.Eventually(t, "the target's launcher is killed", func(ctx context.Context) (bool, error) {
-		pods, err := w.Kube.CoreV1().Pods(w.ProviderNamespace).List(ctx, metav1.ListOptions{LabelSelector: kubevirtv1.MigrationJobLabel})
-		if err != nil || len(pods.Items) == 0 || pods.Items[0].Status.Phase != corev1.PodRunning {
-			return false, err
+	for i := range pods.Items {
+		if pods.Items[i].Status.Phase == corev1.PodRunning {
+			_, err := harness.Lab().Nodes.KillProgram(pods.Items[i].Spec.NodeName, "virt-launcher")
+
+			return err
 		}
+	}
 
-		killed, err := harness.Lab().Nodes.KillProgram(pods.Items[0].Spec.NodeName, "virt-launcher")
-
-		return killed > 0, err
-	})
+	return nil
 }
 
 // serveCounter serves the counting guest's disk in the nodes' network, and returns its URL.
@@ -287,12 +297,18 @@ func (w *worker) awaitMigration(t *testing.T, phase kubevirtv1.VirtualMachineIns
 func (w *worker) awaitEvent(t *testing.T, machine, reason, text string) {
 	t.Helper()
 	harness.Eventually(t, reason+" of "+machine, func(ctx context.Context) (bool, error) {
-		events, err := w.events(ctx, machine)
-		message, found := events[reason]
-		if found {
-			t.Log(message)
-		}
-
-		return found && strings.Contains(message, text), err
+		return w.hasEvent(ctx, t, machine, reason, text)
 	})
+}
+
+func (w *worker) hasEvent(ctx context.Context, t *testing.T, machine, reason, text string) (bool, error) {
+	t.Helper()
+
+	events, err := w.events(ctx, machine)
+	message, found := events[reason]
+	if found {
+		t.Log(message)
+	}
+
+	return found && strings.Contains(message, text), err
 }
