@@ -119,8 +119,12 @@ func TestAccidents_Joined(t *testing.T) {
 	w.victim().AwaitCause(t, "NodeDown")
 	plane{w}.Boot(t, before.Status.NodeName)
 
+	harness.Eventually(t, "KubeVirt has started the guest again", func(ctx context.Context) (bool, error) {
+		now, err := w.KubeVirt.KubevirtV1().VirtualMachineInstances(w.ProviderNamespace).Get(ctx, before.Name, metav1.GetOptions{})
+
+		return err == nil && now.UID != before.UID, err
+	})
 	require.Equal(t, w.machine.UID, w.awaitMachine(t, pool).UID, "it is not replaced")
-	require.NotEqual(t, before.UID, w.instance(t).UID, "KubeVirt has started the guest again")
 	w.AwaitEnd(t)
 }
 
