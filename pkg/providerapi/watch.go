@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
-	"k8s.io/utils/ptr"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/pages"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
@@ -32,8 +31,10 @@ type Watcher interface {
 func (o Objects[O, L]) WatchObject(ctx context.Context, object metav1.ObjectMeta) (watch.Interface, error) {
 	opts := metav1.SingleObject(object)
 
-	if end, limited := ctx.Deadline(); limited && time.Until(end) >= time.Second {
-		opts.TimeoutSeconds = ptr.To(int64(time.Until(end) / time.Second))
+	if end, limited := ctx.Deadline(); limited {
+		if seconds := int64(time.Until(end) / time.Second); seconds > 0 {
+			opts.TimeoutSeconds = &seconds
+		}
 	}
 
 	return o.watch(ctx, opts)

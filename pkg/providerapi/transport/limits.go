@@ -12,8 +12,8 @@ import "time"
 // Memory of one response, in bytes. It is estimated before the response is decoded.
 const (
 	// maxKept bounds the memory of any response that is not a page of a list, and of an event of a watch: a
-	// call keeps it, and fifty calls run at a time. TestMaxKept_LargeMachine has the largest objects that
-	// are expected of a provider cluster: they take three quarters of it.
+	// call keeps up to three at a time, and fifty calls run at a time. TestMaxKept_LargeMachine has the largest
+	// objects that are expected of a provider cluster: they take three quarters of it.
 	maxKept = 1 << 20
 	// maxPage bounds the memory of a page of a list, which is dropped before the next one is read. The
 	// metadata of 500 VirtualMachines take two thirds of it.
@@ -73,9 +73,9 @@ const (
 	largeReadTimeout = 10 * time.Second
 )
 
-// maxIdleConnections is the number of idle connections to a server that are kept: as many as machine-controller-manager
-// has workers. Each further one would cost two round trips, and the handshake of TLS.
-const maxIdleConnections = 50
+// maxIdleConnections is the number of idle connections to a server that are kept: two for each worker of machine-controller-manager,
+// since a call sends two requests at a time as a rule. Each further one would cost two round trips, and the handshake of TLS.
+const maxIdleConnections = 100
 
 // Time.
 const (
