@@ -13,10 +13,9 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-)
 
-// appLabel is the label with the application of a shoot's pod.
-const appLabel = "app"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/observer"
+)
 
 // Application is a workload of the shoot's owner on the nodes of a pool, with a PodDisruptionBudget
 // that allows one disruption at a time.
@@ -34,7 +33,7 @@ type Application struct {
 func (s *Shoot) RunApplication(t *testing.T, app Application) {
 	t.Helper()
 
-	selector := &metav1.LabelSelector{MatchLabels: map[string]string{appLabel: app.Name}}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{observer.AppLabel: app.Name}}
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: app.Name},
 		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: selector, MaxUnavailable: new(intstr.FromInt32(1))},
@@ -111,5 +110,5 @@ func (s *Shoot) StopApplication(t *testing.T, app Application) {
 	}))
 	require.NoError(t, s.Target.PolicyV1().PodDisruptionBudgets(s.Namespace).Delete(t.Context(), app.Name, metav1.DeleteOptions{}))
 	require.NoError(t, s.Target.CoreV1().Pods(s.Namespace).DeleteCollection(t.Context(),
-		metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{LabelSelector: appLabel + "=" + app.Name}))
+		metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{LabelSelector: observer.AppLabel + "=" + app.Name}))
 }

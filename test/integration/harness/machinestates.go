@@ -11,7 +11,8 @@ import (
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/observer"
 )
 
 // MachineStates are the observed states of Machines.
@@ -68,13 +69,7 @@ func (m *MachineStates) Lapses() []string {
 		runs := seen.Status.CurrentStatus.Phase == v1alpha1.MachineRunning
 		ran[seen.Name] = ran[seen.Name] || runs
 
-		return ran[seen.Name] && !runs && !isSilent(seen)
-	})
-}
-
-func isSilent(m *v1alpha1.Machine) bool {
-	return slices.ContainsFunc(m.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
+		return ran[seen.Name] && !runs && !observer.IsSilent(seen)
 	})
 }
 

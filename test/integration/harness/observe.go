@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/observer"
 )
 
 // observable is a typed client of one kind of objects.
@@ -37,21 +39,7 @@ func observe[T any, L runtime.Object](t *testing.T, api observable[L], example *
 		},
 	}, kind, 0, nil)
 
-	object := func(o any) *T {
-		if tombstone, missed := o.(cache.DeletedFinalStateUnknown); missed {
-			o = tombstone.Obj
-		}
-
-		typed, _ := o.(*T)
-
-		return typed
-	}
-
-	handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { changed(nil, object(o)) },
-		UpdateFunc: func(before, now any) { changed(object(before), object(now)) },
-		DeleteFunc: func(o any) { changed(object(o), nil) },
-	})
+	handler, err := informer.AddEventHandler(observer.Handler(changed))
 	require.NoError(t, err)
 
 	var run sync.WaitGroup

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/observer"
 )
 
 // ReplaceInSpec returns a ProviderSpec with a substring replaced that it must contain.
@@ -90,7 +92,7 @@ func (s *Shoot) OneOf(t *testing.T, pool string) *v1alpha1.Machine {
 
 		one = &list.Items[0]
 
-		return isAvailable(one), nil
+		return observer.IsAvailable(one), nil
 	})
 
 	return one
