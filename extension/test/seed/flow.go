@@ -14,7 +14,7 @@ import (
 const (
 	// waitInterval is the time between two reads of a resource. gardenlet's is five or ten seconds, by which it only
 	// notices later what has happened. Its thresholds for errors and its timeouts are the same here.
-	waitInterval = time.Second
+	waitInterval = 250 * time.Millisecond
 	// repeatFor is how long an operation is repeated.
 	repeatFor = 10 * time.Minute
 )

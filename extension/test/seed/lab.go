@@ -25,9 +25,9 @@ import (
 // programs are the binaries that the package builds. The folder has those of all commands of the extension.
 type programs struct{ folder, lab, driver, extension, admission string }
 
-// build builds the programs into the seed's folder.
+// build builds the programs into a folder that stays: the go command links again only those that have changed.
 func (s *Seed) build(ctx context.Context, progress io.Writer) error {
-	into := s.Folder
+	into := filepath.Join(root(), "bin", "seed")
 	s.programs = programs{
 		folder:    into,
 		lab:       filepath.Join(into, "lab"),
@@ -39,7 +39,7 @@ func (s *Seed) build(ctx context.Context, progress io.Writer) error {
 	for _, target := range []compile.Program{
 		{Name: "the lab", Output: s.programs.lab, Packages: "./test/lab/manager"},
 		{Name: "machine-controller", Output: s.programs.driver, Packages: "./cmd/machine-controller"},
-		{Name: "the extension and its admission", Module: "extension", Output: into, Packages: "./cmd/..."},
+		{Name: "the extension and its admission", Module: "extension", Output: into + "/", Packages: "./cmd/..."},
 	} {
 		target.Root = root()
 

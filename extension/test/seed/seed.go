@@ -20,6 +20,7 @@ import (
 
 	"github.com/gardener/gardener/pkg/client/kubernetes"
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -84,17 +85,12 @@ func WithRealNodes() Option { return func(s *Seed) { s.withRealNodes = true } }
 
 // Prepare builds what Start needs, which takes the network of the machine if it was never built.
 func Prepare(ctx context.Context, progress io.Writer, options ...Option) error {
-	folder, err := os.MkdirTemp("", "seed-")
-	if err != nil {
-		return err
-	}
-
-	s := &Seed{Folder: folder}
+	s := &Seed{}
 	for _, option := range options {
 		option(s)
 	}
 
-	return errors.Join(s.build(ctx, progress), os.RemoveAll(folder))
+	return s.build(ctx, progress)
 }
 
 // ReportErrors reports the errors of the shoots' pods to a function, instead of the writer for the progress and the
@@ -153,20 +149,34 @@ func (s *Seed) start(ctx context.Context, progress io.Writer) (err error) {
 	}
 
 	components := "Gardener's components and the extension"
-	steps := []func(context.Context) error{
-		s.watch, s.applyKinds, s.applyNetworks, s.applySnapshots, s.startResourceManagers, s.startExtension, s.startGarden, s.startAdmission, s.registerExtensions,
-	}
+	control := steps{s.watch, s.applyKinds, s.startResourceManagers, s.startExtension}
+	garden := steps{s.applyNetworks, s.applySnapshots, s.startGarden}
+	last := steps{s.startAdmission, s.registerExtensions}
 
 	if s.withoutExtension {
 		components = "Gardener's components"
-		steps = []func(context.Context) error{
-			s.watch, s.applyKinds, s.applyNetworks, s.applySnapshots, s.startResourceManagers, s.createGardenNamespace, s.startGarden, s.registerOtherExtensions,
-		}
+		control = steps{s.watch, s.applyKinds, s.startResourceManagers, s.createGardenNamespace}
+		last = steps{s.registerOtherExtensions}
 	}
 
 	defer reportStart(progress, components)()
 
-	for _, step := range steps {
+	parallel, parallelCtx := errgroup.WithContext(ctx)
+	parallel.Go(func() error { return control.run(parallelCtx) })
+	parallel.Go(func() error { return garden.run(parallelCtx) })
+
+	if err := parallel.Wait(); err != nil {
+		return err
+	}
+
+	return last.run(ctx)
+}
+
+// steps depend on those before them.
+type steps []func(context.Context) error
+
+func (s steps) run(ctx context.Context) error {
+	for _, step := range s {
 		if err := step(ctx); err != nil {
 			return err
 		}
