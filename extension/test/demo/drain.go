@@ -8,10 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"slices"
 	"strings"
 	"time"
 
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,55 +23,155 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/screen"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/observer"
 )
 
-// The pods of the application, and those that its PodDisruptionBudget requires.
-const replicas, available = 4, 3
+// The application, its pods, and those that its PodDisruptionBudget requires.
+const (
+	app       = "web"
+	replicas  = 4
+	available = 3
+)
 
-// drained is what the demonstration has seen of a drain.
-type drained struct {
-	begun time.Time
-	// states are the lines that were shown last, by their subjects: a kind and a name, or a kind alone.
-	states map[string]string
-	// fewest is the smallest number of ready pods.
-	fewest int
-}
+// drainReplaced drains a provider node with a machine that cannot live-migrate.
+func (d *demo) drainReplaced(ctx context.Context) error { return d.drain(ctx, true) }
 
-// drain drains a provider node like its administrator, who does not know the shoots. The machines of this Shoot can live-migrate; others
-// would be replaced under the PodDisruptionBudgets of the shoot's owner, who does not know the provider nodes.
-func (d *demo) drain(ctx context.Context) error {
+// drainMigrated does the same after the Shoot follows the remedy.
+func (d *demo) drainMigrated(ctx context.Context) error { return d.drain(ctx, false) }
+
+// drain drains a provider node like its administrator, who does not know the shoots. The owner of the shoot, who does not know the
+// provider nodes, has a PodDisruptionBudget.
+func (d *demo) drain(ctx context.Context, replaces bool) error {
+	if err := d.explain(ctx, replaces); err != nil {
+		return err
+	}
+
 	d.out.Line("In the shoot: a ReplicaSet with %d pods on both Nodes, and a PodDisruptionBudget that requires %d of them.", replicas, available)
 
 	if err := d.runApplication(ctx); err != nil {
 		return err
 	}
 
-	node, err := d.nodeWithMachine(ctx)
+	node, machines, err := d.nodeWithMachine(ctx)
 	if err != nil {
 		return err
 	}
 
-	seen := &drained{begun: time.Now(), states: map[string]string{}, fewest: replicas}
-	ended := d.startDrain(ctx, node)
+	if !replaces {
+		machines = 0
+	}
 
-	if err := d.observe(ctx, seen, ended); err != nil {
+	if err := d.watchDrain(ctx, node, machines); err != nil {
 		return err
 	}
-
-	if seen.fewest < available {
-		return fmt.Errorf("the PodDisruptionBudget requires %d ready pods, and only %d were ready at a time", available, seen.fewest)
-	}
-
-	d.out.Line("At any time, at least %d of %d pods were ready.", seen.fewest, replicas)
 
 	return errors.Join(d.kubectl(ctx, "uncordon", node), d.deleteApplication(ctx))
 }
 
+// explain shows which pools the Worker reports as not migratable.
+func (d *demo) explain(ctx context.Context, expected bool) error {
+	w := &extensionsv1alpha1.Worker{}
+	if err := d.seed.Client.Get(ctx, client.ObjectKey{Namespace: d.shoot.Namespace, Name: d.shoot.Object.Name}, w); err != nil {
+		return err
+	}
+
+	status := &api.WorkerStatus{}
+	if errs := api.Decode(w.Status.ProviderStatus, nil, status); len(errs) > 0 {
+		return errs.ToAggregate()
+	}
+
+	for _, pool := range status.NotMigratable {
+		d.out.Line("The Worker reports: pool %s cannot live-migrate, because %s.", pool.Name, pool.Reason)
+	}
+
+	if reported := len(status.NotMigratable) > 0; reported != expected {
+		return fmt.Errorf("the Worker reports that a pool cannot live-migrate: %t, and %t is expected", reported, expected)
+	}
+
+	return nil
+}
+
+// watchDrain shows the timeline of a drain, until all machines and pods are ready again. It requires that as many machines are
+// replaced.
+func (d *demo) watchDrain(ctx context.Context, node string, replaced int) (failed error) {
+	deployments := &machinev1alpha1.MachineDeploymentList{}
+	if err := d.seed.Client.List(ctx, deployments, client.InNamespace(d.shoot.Namespace)); err != nil {
+		return err
+	}
+
+	pools := map[string]int32{}
+	for _, o := range deployments.Items {
+		pools[o.Name] = o.Spec.Replicas
+	}
+
+	begun := time.Now()
+	tell := func(who, what string) { d.out.Line("  %6s  %-8s %s", screen.Clock(time.Since(begun)), who, what) }
+	seen := observer.New(observer.Options{Pools: pools, Tell: tell, PodsOn: func(node string) ([]corev1.Pod, error) { return d.podsOn(ctx, node) }})
+
+	end, err := d.shoot.Observe(ctx, seen)
+	if err != nil {
+		return err
+	}
+
+	defer func() { failed = errors.Join(failed, end()) }()
+
+	if err := d.kubectl(ctx, "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=10m"); err != nil {
+		return err
+	}
+
+	tell("drain", "the provider node is empty")
+
+	if err := awaitReady(ctx, seen); err != nil {
+		return err
+	}
+
+	_, fewest := seen.Ready(app)
+	d.out.Line("At any time, at least %d of %d pods were ready.", fewest, replicas)
+
+	return judge(seen, replaced)
+}
+
+// awaitReady waits until all machines and pods are ready.
+func awaitReady(ctx context.Context, seen *observer.Observer) error {
+	const atMost = 10 * time.Minute // on a busy machine
+
+	err := wait.PollUntilContextTimeout(ctx, poll, atMost, true, func(context.Context) (bool, error) {
+		ready, _ := seen.Ready(app)
+
+		return ready == replicas && seen.IsWhole(), nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the machines and pods of the shoot: %w", err)
+	}
+
+	return nil
+}
+
+// judge returns an error if the drain harmed the shoot, or did not replace as many machines. If it replaces none, no pod ends.
+func judge(seen *observer.Observer, replaced int) error {
+	if _, fewest := seen.Ready(app); fewest < available {
+		return fmt.Errorf("the PodDisruptionBudget requires %d ready pods, and only %d were ready at a time", available, fewest)
+	}
+
+	for _, end := range seen.Ends() {
+		if end.Killed || replaced == 0 {
+			return fmt.Errorf("pod %s on Node %s has ended: %+v", end.Pod, end.Node, end)
+		}
+	}
+
+	if deleted := seen.Deletions(); len(deleted) != replaced {
+		return fmt.Errorf("the drain replaced %d machines, and %d are expected", len(deleted), replaced)
+	}
+
+	return nil
+}
+
 // application returns the ReplicaSet and its PodDisruptionBudget.
 func application() (*appsv1.ReplicaSet, *policyv1.PodDisruptionBudget) {
-	meta := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "web"}
-	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": meta.Name}}
+	meta := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: app}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{observer.AppLabel: app}}
 	spread := corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: selector}
 
 	return &appsv1.ReplicaSet{
@@ -120,36 +220,38 @@ func (d *demo) deleteApplication(ctx context.Context) error {
 	return errors.Join(d.seed.Target.Delete(ctx, budget), d.seed.Target.Delete(ctx, pods, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 }
 
-// nodeWithMachine returns the provider node of the first machine.
-func (d *demo) nodeWithMachine(ctx context.Context) (string, error) {
-	instances, err := d.instances(ctx)
-	if err != nil {
-		return "", err
+// nodeWithMachine returns the provider node of the first machine, and the number of machines on it.
+func (d *demo) nodeWithMachine(ctx context.Context) (node string, machines int, _ error) {
+	list := &kubevirtv1.VirtualMachineInstanceList{}
+	if err := d.seed.Provider.List(ctx, list, client.InNamespace(d.shoot.ProviderNamespace)); err != nil {
+		return "", 0, err
 	}
 
-	if len(instances) == 0 {
-		return "", errors.New("the Shoot has no machine")
+	if len(list.Items) == 0 {
+		return "", 0, errors.New("the Shoot has no machine")
 	}
 
-	return instances[0].Status.NodeName, nil
+	node = list.Items[0].Status.NodeName
+
+	for i := range list.Items {
+		if list.Items[i].Status.NodeName == node {
+			machines++
+		}
+	}
+
+	return node, machines, nil
 }
 
-func (d *demo) instances(ctx context.Context) ([]kubevirtv1.VirtualMachineInstance, error) {
-	list := &kubevirtv1.VirtualMachineInstanceList{}
-	err := d.seed.Provider.List(ctx, list, client.InNamespace(d.shoot.ProviderNamespace))
+// podsOn returns the pods of the application on a Node of the shoot.
+func (d *demo) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
+	list := &corev1.PodList{}
+
+	err := d.seed.Target.List(ctx, list, client.InNamespace(metav1.NamespaceDefault), client.MatchingFields{"spec.nodeName": node})
+	if err != nil {
+		d.out.Line("list the pods on Node %s: %v", node, err)
+	}
 
 	return list.Items, err
-}
-
-// startDrain begins the drain, and returns the channel of its end.
-func (d *demo) startDrain(ctx context.Context, node string) <-chan error {
-	ended := make(chan error, 1)
-
-	go func() {
-		ended <- d.kubectl(ctx, "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=10m")
-	}()
-
-	return ended
 }
 
 // kubectl runs a command of the administrator of the provider cluster.
@@ -164,132 +266,4 @@ func (d *demo) kubectl(ctx context.Context, args ...string) error {
 	}
 
 	return nil
-}
-
-// observe shows what changes, until the drain has ended and all machines of the Shoot are ready.
-func (d *demo) observe(ctx context.Context, seen *drained, ended <-chan error) error {
-	done := false
-
-	return wait.PollUntilContextTimeout(ctx, poll, 15*time.Minute, true, func(ctx context.Context) (bool, error) { //nolint:mnd // on a busy machine
-		select {
-		case err := <-ended:
-			if err != nil {
-				return false, err
-			}
-
-			done = true
-
-			d.tell(seen, "drain", "the provider node is empty")
-		default:
-		}
-
-		ready, err := d.look(ctx, seen)
-
-		return done && ready, err
-	})
-}
-
-// look shows what has changed, and reports whether all machines and pods are ready.
-func (d *demo) look(ctx context.Context, seen *drained) (bool, error) {
-	if err := d.lookAtEvents(ctx, seen); err != nil {
-		return false, err
-	}
-
-	machines, err := d.lookAtMachines(ctx, seen)
-	if err != nil {
-		return false, err
-	}
-
-	pods, err := d.lookAtPods(ctx, seen)
-
-	return machines && pods, err
-}
-
-// tell shows a line of the timeline, unless the subject's last line was the same.
-func (d *demo) tell(seen *drained, subject, state string) {
-	if seen.states[subject] == state {
-		return
-	}
-
-	seen.states[subject] = state
-	kind, _, _ := strings.Cut(subject, "/")
-
-	d.out.Line("  %6s  %-8s %s", screen.Clock(time.Since(seen.begun)), kind, state)
-}
-
-// lookAtEvents shows the Events of the evacuation.
-func (d *demo) lookAtEvents(ctx context.Context, seen *drained) error {
-	list := &corev1.EventList{}
-	if err := d.seed.Client.List(ctx, list, client.InNamespace(d.shoot.Namespace)); err != nil {
-		return err
-	}
-
-	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
-
-	for _, e := range list.Items {
-		if strings.HasPrefix(e.Reason, "Evacuation") {
-			d.tell(seen, "driver/"+string(e.UID), e.InvolvedObject.Name+" "+e.Reason+": "+e.Message)
-		}
-	}
-
-	return nil
-}
-
-// lookAtMachines shows the phases of Machines and the provider nodes of their guests, and reports whether all are Running.
-func (d *demo) lookAtMachines(ctx context.Context, seen *drained) (bool, error) {
-	machines := &machinev1alpha1.MachineList{}
-	if err := d.seed.Client.List(ctx, machines, client.InNamespace(d.shoot.Namespace)); err != nil {
-		return false, err
-	}
-
-	instances, err := d.instances(ctx)
-	if err != nil {
-		return false, err
-	}
-
-	nodes := map[string]string{}
-	for i := range instances {
-		nodes[instances[i].Name] = instances[i].Status.NodeName
-	}
-
-	ready := true
-
-	for _, m := range machines.Items {
-		phase := m.Status.CurrentStatus.Phase
-		ready = ready && phase == machinev1alpha1.MachineRunning
-
-		d.tell(seen, "MCM/"+m.Name, fmt.Sprintf("%s %s, on %q", m.Name, phase, nodes[m.Name]))
-	}
-
-	return ready, nil
-}
-
-// lookAtPods shows the ready pods on each Node, and reports whether all are ready.
-func (d *demo) lookAtPods(ctx context.Context, seen *drained) (bool, error) {
-	list := &corev1.PodList{}
-	if err := d.seed.Target.List(ctx, list, client.InNamespace(metav1.NamespaceDefault), client.MatchingLabels{"app": "web"}); err != nil {
-		return false, err
-	}
-
-	ready := 0
-	onNode := map[string]int{}
-
-	for i := range list.Items {
-		if isReady(&list.Items[i]) {
-			ready++
-			onNode[list.Items[i].Spec.NodeName]++
-		}
-	}
-
-	seen.fewest = min(seen.fewest, ready)
-
-	d.tell(seen, "shoot", fmt.Sprintf("%d of %d pods are ready: %v", ready, replicas, onNode))
-
-	return ready == replicas, nil
-}
-
-func isReady(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }

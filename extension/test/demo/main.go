@@ -8,6 +8,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -16,10 +17,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/Masterminds/semver/v3"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/test/seed"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/screen"
 )
@@ -59,11 +64,12 @@ func chapters() []chapter {
 		{"Build and start: a garden, a seed, a provider cluster with KubeVirt and CDI, the extension", (*demo).start},
 		{"The garden: a CloudProfile of the operator, a project with credentials for the provider cluster", (*demo).prepare},
 		{"A Shoot that the admission rejects", (*demo).refuse},
-		{"The Shoot of the 2020 user guide: one worker, two networks, a data volume", (*demo).create},
+		{"The Shoot of the 2020 user guide, on the pod network: one worker, three networks, a data volume", (*demo).create},
 		{"In the shoot: a Service of type LoadBalancer, and the storage classes for pods", (*demo).serve},
 		{"A second worker: minimum: 2", (*demo).scale},
-		{"A drain of a provider node, under a PodDisruptionBudget of the shoot", (*demo).drain},
-		{"A new image version: both machines are replaced, one after the other", (*demo).roll},
+		{"A drain of a provider node, under a PodDisruptionBudget of the shoot: its machine is replaced", (*demo).drainReplaced},
+		{"The remedy, and a new image version: both machines are replaced", (*demo).roll},
+		{"The same drain: live migration", (*demo).drainMigrated},
 		{"The Shoot is deleted: the Worker first, then the ControlPlane and the Infrastructure", (*demo).remove},
 	}
 }
@@ -160,9 +166,10 @@ func (d *demo) create(ctx context.Context) error {
 		return err
 	}
 
-	d.out.Line("$ kubectl apply -f extension/example/%s", seed.ExampleShoot)
+	d.out.Line("The pod network is the default of most provider clusters. In the guide, the machines are on a network of the tenant.")
+	d.out.Line("$ sed '%s' extension/example/%s | kubectl apply -f -", podNetworkScript, seed.ExampleShoot)
 
-	if err := d.seed.Apply(ctx, manifest); err != nil {
+	if err := d.seed.Apply(ctx, onPodNetwork(manifest)); err != nil {
 		return err
 	}
 
@@ -180,17 +187,62 @@ func (d *demo) create(ctx context.Context) error {
 	return d.watch(ctx, d.shoot.Reconcile)
 }
 
+// podNetworkScript makes the pod network the default network of the guide's Shoot.
+const podNetworkScript = "/default: true/d; s|nodes: .*|nodes: 10.244.0.0/16|"
+
+// onPodNetwork does what sed does with podNetworkScript.
+func onPodNetwork(manifest []byte) []byte {
+	manifest = bytes.Replace(manifest, []byte("            default: true\n"), nil, 1)
+
+	return bytes.Replace(manifest, []byte("nodes: 10.100.0.0/16"), []byte("nodes: 10.244.0.0/16"), 1)
+}
+
 func (d *demo) scale(ctx context.Context) error {
-	return d.change(ctx, func(w *gardencorev1beta1.Worker) { w.Minimum = 2 })
+	return d.change(ctx, func(s *gardencorev1beta1.Shoot) { s.Spec.Provider.Workers[0].Minimum = 2 })
 }
 
+// roll changes the binding of the pod network to one that migrates, and the image version.
 func (d *demo) roll(ctx context.Context) error {
-	return d.change(ctx, func(w *gardencorev1beta1.Worker) { w.Machine.Image.Version = ptr.To("20.4.20210401") })
+	const version = "20.4.20210401"
+
+	config := &api.InfrastructureConfig{}
+	if errs := api.Decode(d.shoot.Object.Spec.Provider.InfrastructureConfig, nil, config); len(errs) > 0 {
+		return errs.ToAggregate()
+	}
+
+	config.Networks.Pod = &api.PodNetwork{Binding: bindingFor(d.seed.KubeVirtVersion())}
+
+	infra, err := json.Marshal(config)
+	if err != nil {
+		return err
+	}
+
+	d.out.Line("networks.pod.binding of the InfrastructureConfig: %s, for which Calico must use VXLAN. Image version: %s.", config.Networks.Pod.Binding, version)
+	d.out.Line("maxSurge: 2, so that both machines are replaced at once; by default, machine-controller-manager replaces one after the other.")
+
+	return d.change(ctx, func(s *gardencorev1beta1.Shoot) {
+		w := &s.Spec.Provider.Workers[0]
+		w.Machine.Image.Version = ptr.To(version)
+		w.MaxSurge = ptr.To(intstr.FromInt32(2))
+		s.Spec.Provider.InfrastructureConfig = &runtime.RawExtension{Raw: infra}
+		s.Spec.Networking.ProviderConfig = &runtime.RawExtension{
+			Raw: []byte(`{"apiVersion":"calico.networking.extensions.gardener.cloud/v1alpha1","kind":"NetworkConfig","vxlan":{"enabled":true}}`),
+		}
+	})
 }
 
-// change changes the worker pool in the garden, and waits until the shoot is as it wants.
-func (d *demo) change(ctx context.Context, change func(*gardencorev1beta1.Worker)) error {
-	if err := d.shoot.Change(ctx, func(s *gardencorev1beta1.Shoot) { change(&s.Spec.Provider.Workers[0]) }); err != nil {
+// bindingFor returns a binding that migrates and that a version of KubeVirt has.
+func bindingFor(version string) string {
+	if v, err := semver.NewVersion(version); err == nil && v.LessThan(semver.New(1, 9, 0, "", "")) {
+		return api.BindingMasquerade
+	}
+
+	return api.BindingPasst
+}
+
+// change changes the Shoot in the garden, and waits until its machines are as it wants.
+func (d *demo) change(ctx context.Context, change func(*gardencorev1beta1.Shoot)) error {
+	if err := d.shoot.Change(ctx, change); err != nil {
 		return err
 	}
 

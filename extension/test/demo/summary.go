@@ -24,7 +24,7 @@ func (d *demo) checkRequirements(ctx context.Context) error {
 // outlook returns an estimate of the duration.
 func outlook(lab, _ bool) string {
 	if lab {
-		return "The components were built here before: the demonstration takes a few minutes."
+		return "The components were built here before: the demonstration takes 3 minutes."
 	}
 
 	return "The first time, all components are built from source: etcd, Kubernetes, KubeVirt, CDI, machine-controller-manager and Gardener.\n" +
@@ -38,8 +38,8 @@ func (d *demo) summarize() {
 		"=== Results",
 		"  - the admission rejected a Shoot with a mistake, and named its field and the remedy",
 		"  - the Shoot of the 2020 user guide became a virtual machine with a Ready Node; a Service got the address of a load balancer",
-		"  - a second worker was added; the drain of a provider node live-migrated the machine on it, and the shoot's pods stayed ready",
-		"  - a new image version replaced both machines, one after the other",
+		"  - a second worker was added; the drain of a provider node replaced the machine on it, whose pods moved one by one",
+		"  - another binding and a new image version replaced both machines; then the same drain live-migrated the machine, and no pod moved",
 		"  - after the deletion, nothing of the shoot was left in the garden, in the seed and in the provider cluster",
 		"Real: the API servers, gardener-apiserver, gardener-resource-manager, the extension and its admission, machine-controller-manager with",
 		"the driver, KubeVirt and CDI. Simulated: provider nodes, storage, guests, the seed's kubelet and gardenlet's flow.",

@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gardener/gardener/pkg/client/kubernetes"
@@ -240,26 +239,13 @@ func (s *Seed) watch(ctx context.Context) error {
 	// The tests and demonstrations report what matters; without a logger, controller-runtime prints a warning.
 	logf.SetLogger(log)
 
-	watched, err := cache.New(s.seedConfig, cache.Options{Scheme: kubernetes.SeedScheme})
+	watched, end, err := startCache(ctx, s.seedConfig, cache.Options{Scheme: kubernetes.SeedScheme})
 	if err != nil {
-		return fmt.Errorf("watch the seed: %w", err)
+		return err
 	}
-
-	lifetime, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan error, 1)
-
-	go func() { ended <- watched.Start(lifetime) }()
 
 	s.watched = watched
-	s.endWatches = sync.OnceValue(func() error {
-		cancel()
-
-		return <-ended
-	})
-
-	if !watched.WaitForCacheSync(ctx) {
-		return fmt.Errorf("watch the seed: %w", ctx.Err())
-	}
+	s.endWatches = end
 
 	return nil
 }
@@ -332,6 +318,9 @@ func (s *Seed) GuestDisk() string { return s.state.GuestDisk }
 
 // GuestUserData returns the file with the user data of such guests.
 func (s *Seed) GuestUserData() string { return s.state.GuestUserData }
+
+// KubeVirtVersion returns KubeVirt's version on the provider cluster, such as 1.9.0.
+func (s *Seed) KubeVirtVersion() string { return strings.TrimPrefix(s.state.KubeVirtVersion, "v") }
 
 // TargetConfig is the configuration of Target.
 func (s *Seed) TargetConfig() *rest.Config { return s.targetConfig }
