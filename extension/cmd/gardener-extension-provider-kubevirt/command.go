@@ -27,6 +27,7 @@ import (
 	extensionsshootwebhook "github.com/gardener/gardener/extensions/pkg/webhook/shoot"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/client/kubernetes"
+	"github.com/gardener/gardener/pkg/controllerutils/routes"
 	gardenerhealthz "github.com/gardener/gardener/pkg/healthz"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/spf13/cobra"
@@ -77,6 +78,8 @@ type options struct {
 	// qps and burst limit the requests to the seed.
 	qps   float32
 	burst int
+	// profiling serves profiles beside the metrics.
+	profiling bool
 
 	all controllercmd.OptionAggregator
 	// garden is the garden cluster; nil if GARDEN_KUBECONFIG is not set.
@@ -190,6 +193,7 @@ func newCommand() *cobra.Command {
 
 func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.configFile, flagConfigFile, o.configFile, "File with a "+configKind+" ("+configVersion+"). Flags take precedence over its fields.")
+	flags.BoolVar(&o.profiling, "profiling", o.profiling, "Serve profiles at /debug/pprof/ of the address of the metrics.")
 	o.all.AddFlags(flags)
 }
 
@@ -206,6 +210,10 @@ func (o *options) run(ctx context.Context) error {
 		Port:    managerConfig.WebhookServerPort,
 		CertDir: managerConfig.WebhookCertDir,
 	})
+
+	if o.profiling {
+		managerOptions.Metrics.ExtraHandlers = routes.ProfilingHandlers
+	}
 
 	var err error
 	if managerOptions.Scheme, err = newScheme(); err != nil {

@@ -82,7 +82,7 @@ func (k *kubelet) startInstalled(ctx context.Context, deployment *appsv1.Deploym
 		Name: deployment.Name,
 		Path: program.path,
 		Env:  env,
-		Args: append(deployment.Spec.Template.Spec.Containers[0].Args,
+		Args: append(append(deployment.Spec.Template.Spec.Containers[0].Args, program.args...),
 			"--kubeconfig="+kubeconfig,
 			"--"+kubevirt.FlagAllowInternalServers, // The provider cluster is on the loopback interface.
 			"--health-bind-address="+health,

@@ -141,6 +141,7 @@ func (s *Seed) reportPod(ctx context.Context, pod *corev1.Pod, ready bool) error
 // installedProgram is a program of this repository that charts install.
 type installedProgram struct {
 	path string
+	args []string
 	// needed is a permission of its account.
 	needed authorizationv1.ResourceAttributes
 }
@@ -153,8 +154,15 @@ func (s *Seed) programFor(d *appsv1.Deployment) (installedProgram, bool) {
 	}
 
 	for _, program := range []installedProgram{
-		{s.programs.extension, authorizationv1.ResourceAttributes{Verb: "list", Group: "extensions.gardener.cloud", Resource: "clusters"}},
-		{s.programs.admission, authorizationv1.ResourceAttributes{Verb: "list", Resource: "secrets", Namespace: d.Namespace}},
+		{
+			path:   s.programs.extension,
+			args:   []string{"--profiling"},
+			needed: authorizationv1.ResourceAttributes{Verb: "list", Group: "extensions.gardener.cloud", Resource: "clusters"},
+		},
+		{
+			path:   s.programs.admission,
+			needed: authorizationv1.ResourceAttributes{Verb: "list", Resource: "secrets", Namespace: d.Namespace},
+		},
 	} {
 		if filepath.Base(program.path) == programOf(containers[0].Image) {
 			return program, true
