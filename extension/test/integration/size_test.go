@@ -8,7 +8,9 @@ package integration
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -32,12 +34,15 @@ const (
 	// maximumMiB is the budget of the extension's memory with one hundred shoots. Without any, Gardener's library and
 	// Helm take a hundred.
 	maximumMiB = 135
+	// profiled is the number of shoots with which the extension's processor time is profiled.
+	profiled = 1000
 )
 
 // TestThousandShoots measures the requests of a reconciliation without a change, and then the extension with the objects
 // of ten to a thousand shoots beside those of another provider: its memory after its start, and after it reconciled all
 // Infrastructures and one Worker; the time of that reconciliation; and what it uses while nothing changes. The shoots are
 // copies of one, of which each has its own credentials, and share its machines: the lab has no room for more of them.
+// Finally, it prints where the extension spends its processor time while it reconciles them.
 func TestThousandShoots(t *testing.T) {
 	used := memory(t)
 	t.Logf("without shoots: %.0f MiB RSS, peak %.0f MiB", used.RSS, used.Peak)
@@ -66,7 +71,7 @@ func TestThousandShoots(t *testing.T) {
 	}
 	last := measurement{}
 
-	for _, shoots := range []int{10, 100, 1000} {
+	for _, shoots := range []int{10, 100, profiled} {
 		now := measure(t, shoot, last.shoots, shoots)
 		rows = append(rows, now.row(last))
 		last = now
@@ -102,7 +107,35 @@ func measure(t *testing.T, shoot *seed.Botanist, known, shoots int) measurement 
 	m.reconciled = memory(t)
 	m.rest(t)
 
+	if shoots == profiled {
+		profile(t, shoot, shoots)
+	}
+
 	return m
+}
+
+// profile shows where the extension spends its processor time while all Infrastructures and one Worker are reconciled,
+// beside health checks.
+func profile(t *testing.T, shoot *seed.Botanist, shoots int) {
+	t.Helper()
+
+	const during = 30 * time.Second
+
+	metrics, err := url.Parse(theSeed.ExtensionMetrics)
+	require.NoError(t, err)
+
+	file := filepath.Join(os.TempDir(), fmt.Sprintf("extension-%d-shoots.pprof", shoots))
+	done := make(chan error, 1)
+
+	go func() { done <- process.Profile(t.Context(), metrics.Host, file, during) }()
+
+	took := reconcileAll(t, shoots)
+	require.NoError(t, shoot.Reconcile(t.Context()))
+	require.NoError(t, <-done)
+
+	hottest, err := process.Hottest(t.Context(), file)
+	require.NoError(t, err)
+	t.Logf("profile of %s, the Infrastructures were reconciled in %s: %s\n%s", during, took, file, hottest)
 }
 
 // rest measures a minute in which only health checks run. The minute before, the reconciliations end.

@@ -78,15 +78,16 @@ func wantedMachines(s *harness.Shoot, name string) *v1alpha1.Machine {
 
 // createMachines creates many Machines at once, without a MachineSet, which would create them in
 // batches. It returns when each was requested.
-func createMachines(t *testing.T, s *harness.Shoot, many int) map[string]time.Time {
+func createMachines(t *testing.T, s *harness.Shoot, first, many int) map[string]time.Time {
 	t.Helper()
 
 	began := &seen{at: map[string]time.Time{}}
 
 	harness.ForEach(t, many, many, func(ctx context.Context, i int) error {
-		began.note(nthMachine(s, i))
+		name := nthMachine(s, first+i)
+		began.note(name)
 
-		_, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Create(ctx, wantedMachines(s, nthMachine(s, i)), metav1.CreateOptions{})
+		_, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Create(ctx, wantedMachines(s, name), metav1.CreateOptions{})
 
 		return err
 	})

@@ -45,7 +45,7 @@ func firstAfterOutage(t *testing.T, f harness.Fault) time.Duration {
 	over := time.NewTimer(atLeast)
 
 	l.Down.Store(&f)
-	createMachines(t, s, 1)
+	createMachines(t, s, 0, 1)
 	<-over.C
 
 	before := l.Asked("get virtualmachines")

@@ -206,7 +206,7 @@ func overheadByDriver(t *testing.T) []time.Duration {
 
 	s := newWarm(t)
 	runs := seenInstances(t, s, running)
-	took := runs.since(t, createMachines(t, s, fifty))
+	took := runs.since(t, createMachines(t, s, 0, fifty))
 	endMachines(t, s)
 
 	return took

@@ -35,14 +35,15 @@ type atRest struct {
 // TestSize measures sidecars of one shoot at rest, from no machine to five thousand, and their lists. The lab has no room
 // for so many guests: all objects exist, as the API servers of a real shoot have them, but the VirtualMachines are never
 // started. The driver keeps no state for running machines and does not read them, so that neither memory nor lists depend
-// on guests. Its objects remain until the lab ends.
+// on guests. Its objects remain until the lab ends. With a thousand machines, it prints where the sidecar spends its
+// processor time while others are replaced.
 func TestSize(t *testing.T) {
 	logByDefault(t)
 
 	s := harness.NewShoot(t)
 	provider := s.ProxyProvider(t)
 	s.ApplyCredentials(t)
-	addClass(t, s, s.Spec("zone-a", harness.EphemeralRoot))
+	addClass(t, s, smallSpec(t, s, "zone-a", harness.EphemeralRoot))
 
 	machines := newPretended(t, s)
 
@@ -77,7 +78,7 @@ func (p *pretended) atRest(t *testing.T, provider *harness.Line) atRest {
 	listed := provider.Asked("list virtualmachines")
 
 	// It lists its machines when it starts, too.
-	sidecar := p.StartSidecar(t, "--machine-safety-orphan-vms-period="+orphanPeriod.String())
+	sidecar := p.StartSidecar(t, "--machine-safety-orphan-vms-period="+orphanPeriod.String(), "--profiling")
 
 	harness.Within(t, longest, "the sidecar has worked on all Machines", func(ctx context.Context) (bool, error) {
 		if provider.Asked("list virtualmachines") == listed {
@@ -93,6 +94,11 @@ func (p *pretended) atRest(t *testing.T, provider *harness.Line) atRest {
 	still, err := p.allRun(t.Context())
 	require.NoError(t, err)
 	require.True(t, still, "all Machines run")
+
+	if now.machines == thousand {
+		p.profile(t, sidecar)
+	}
+
 	require.NoError(t, sidecar.Stop(t.Context()))
 
 	now.lists, now.pages = p.list(t, provider)
