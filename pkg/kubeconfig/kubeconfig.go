@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 
 	_ "golang.org/x/crypto/x509roots/fallback" // CAs for servers without certificate-authority-data: the container image has none
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,6 +39,29 @@ func RESTConfig(raw []byte) (*rest.Config, string, error) {
 		return nil, "", err
 	}
 
+	return currentOf(config)
+}
+
+// RESTConfigWithToken is RESTConfig for a kubeconfig whose users may refer to a file of this name, in any folder. The file
+// has the token.
+func RESTConfigWithToken(raw []byte, file string, token []byte) (*rest.Config, string, error) {
+	config, err := load(raw)
+	if err != nil {
+		return nil, "", err
+	}
+
+	for _, user := range config.AuthInfos {
+		if path.Base(user.TokenFile) == file {
+			user.TokenFile = ""
+			user.Token = string(token)
+		}
+	}
+
+	return currentOf(config)
+}
+
+// currentOf returns the configuration and the namespace of the current context.
+func currentOf(config *clientcmdapi.Config) (*rest.Config, string, error) {
 	current, ok := config.Contexts[config.CurrentContext]
 	if !ok {
 		return nil, "", errors.New("current-context: set it to the name of one of the contexts")

@@ -26,7 +26,7 @@ func clientOptions(config *rest.Config, servers transport.Servers) (client.Optio
 
 	base.IdleConnTimeout = idleTimeout
 
-	return client.Options{Scheme: scheme, Mapper: mapper(), HTTPClient: connection}, base.CloseIdleConnections, nil
+	return client.Options{Scheme: scheme, Mapper: mapper, HTTPClient: connection}, base.CloseIdleConnections, nil
 }
 
 // Close closes the connections of a Cluster that is not needed any more. Without it, they are closed

@@ -33,7 +33,7 @@ func NewProgram(name, namespace string, source *connection.Source) (*Program, er
 	config := &rest.Config{Host: programHost, UserAgent: name, QPS: programQPS, Burst: programBurst, Transport: source}
 
 	// The transport of the source bounds the responses.
-	watched, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper()})
+	watched, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("create client of the provider cluster: %w", err)
 	}

@@ -149,8 +149,10 @@ func NewScheme() *runtime.Scheme {
 	return s
 }
 
-// mapper maps the kinds that the extension uses to resources, without requests for discovery.
-func mapper() meta.RESTMapper {
+// mapper maps the kinds that the extension uses to resources, without requests for discovery. All clients only read it.
+var mapper = newMapper()
+
+func newMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []schema.GroupVersionKind{
 		networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),

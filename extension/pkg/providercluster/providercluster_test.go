@@ -44,7 +44,7 @@ func TestMapper(t *testing.T) {
 		{Group: "authorization.k8s.io", Version: "v1", Kind: "SelfSubjectRulesReview"}:  "selfsubjectrulesreviews",
 		{Group: "authentication.k8s.io", Version: "v1", Kind: "SelfSubjectReview"}:      "selfsubjectreviews",
 	} {
-		mapping, err := mapper().RESTMapping(kind.GroupKind(), kind.Version)
+		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		require.NoError(t, err)
 		require.Equal(t, resource, mapping.Resource.Resource)
 	}

@@ -193,7 +193,7 @@ func (r *requests) absent(object client.Object, name string, err error) error {
 		return failed
 	}
 
-	mapping, failed := mapper().RESTMapping(kind.GroupKind(), kind.Version)
+	mapping, failed := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if failed != nil {
 		return failed
 	}

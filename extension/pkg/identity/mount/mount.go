@@ -9,10 +9,8 @@ package mount
 
 import (
 	"fmt"
-	"path"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 )
@@ -37,26 +35,8 @@ func RESTConfig(raw, token []byte) (*rest.Config, error) {
 }
 
 // Read is RESTConfig, and also returns the namespace of the kubeconfig's context.
-func Read(raw, token []byte) (config *rest.Config, namespace string, _ error) {
-	file, err := clientcmd.Load(raw)
-	if err != nil {
-		// The cause may quote a part of the file.
-		return nil, "", fmt.Errorf("the file %s is not a kubeconfig; reconcile the Shoot, which writes it again", KeyKubeconfig)
-	}
-
-	for _, user := range file.AuthInfos {
-		if path.Base(user.TokenFile) == KeyToken {
-			user.TokenFile = ""
-			user.Token = string(token)
-		}
-	}
-
-	whole, err := clientcmd.Write(*file)
-	if err != nil {
-		return nil, "", fmt.Errorf("the file %s cannot be encoded; reconcile the Shoot, which writes it again", KeyKubeconfig)
-	}
-
-	config, namespace, err = kubeconfig.RESTConfig(whole)
+func Read(raw, token []byte) (*rest.Config, string, error) {
+	config, namespace, err := kubeconfig.RESTConfigWithToken(raw, KeyToken, token)
 	if err != nil {
 		return nil, "", fmt.Errorf("the file %s: %w", KeyKubeconfig, err)
 	}
