@@ -19,6 +19,9 @@ var large = transport.NewSemaphores()
 // clientOptions returns the options of a client for an API server that is not trusted, and a function
 // that closes its idle connections.
 func clientOptions(config *rest.Config, servers transport.Servers) (client.Options, func(), error) {
+	config.QPS = requestsPerSecond
+	config.Burst = 2 * requestsPerSecond
+
 	connection, base, err := transport.New(config, large, servers)
 	if err != nil {
 		return client.Options{}, nil, fmt.Errorf("%w: %w", ErrCredentials, err)

@@ -73,6 +73,20 @@ func getNode(t *testing.T, c client.Client) error {
 	return c.Get(t.Context(), client.ObjectKey{Name: "node"}, &corev1.Node{})
 }
 
+// TestClientOptions_Rate requires that the pages of the virtual machines of a large Shoot do not take longer than a reconciliation may without a
+// place: client-go's default of five requests per second would.
+func TestClientOptions_Rate(t *testing.T) {
+	t.Parallel()
+
+	const pages = 60
+
+	config := &rest.Config{Host: "https://provider.example.com"}
+	_, _, err := clientOptions(config, transport.AnyServer)
+	require.NoError(t, err)
+	require.Greater(t, float64(config.QPS)*promptTimeout.Seconds(), float64(2*pages))
+	require.Greater(t, config.Burst, pages)
+}
+
 // TestClientOptions_RefusesRedirects checks that the client does not follow redirects.
 func TestClientOptions_RefusesRedirects(t *testing.T) {
 	t.Parallel()

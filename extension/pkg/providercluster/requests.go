@@ -33,6 +33,9 @@ const (
 	// totalTimeout bounds the time of all requests of a reconciliation together. A reconciliation may
 	// take twenty minutes.
 	totalTimeout = 2 * time.Minute
+	// requestsPerSecond limits the requests of a reconciliation, with bursts of twice as many. client-go's default, five,
+	// would let the pages of a list take longer than promptTimeout.
+	requestsPerSecond = 100
 	// promptTimeout bounds this time for reconciliations that hold none of the controller's places. A
 	// reconciliation sends fifty requests at most, each of which takes some milliseconds.
 	promptTimeout = 5 * time.Second
