@@ -95,6 +95,25 @@ func createMachines(t *testing.T, s *harness.Shoot, first, many int) map[string]
 	return began.at
 }
 
+// live creates machines at once, deletes them when all of them have been seen, and returns how long that took for each.
+func live(t *testing.T, s *harness.Shoot, what *seen, first, many int) []time.Duration {
+	t.Helper()
+
+	machines := s.MCM.MachineV1alpha1().Machines(s.Namespace)
+	stream, err := machines.Watch(t.Context(), metav1.ListOptions{})
+	gone := firstGone(t, stream, err)
+
+	began := createMachines(t, s, first, many)
+	took := what.since(t, began)
+
+	harness.ForEach(t, many, harness.FewAtATime, func(ctx context.Context, i int) error {
+		return machines.Delete(ctx, nthMachine(s, first+i), metav1.DeleteOptions{})
+	})
+	gone.since(t, began)
+
+	return took
+}
+
 // endMachines deletes all MachineDeployments and Machines, and waits until only
 // the named objects are left.
 func endMachines(t *testing.T, s *harness.Shoot, but ...string) {

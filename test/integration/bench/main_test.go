@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The machine-controller-manager-provider-kubevirt Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build bench
+//go:build bench && !node
 
 package bench
 

@@ -212,5 +212,6 @@ func (p *pretended) allRun(ctx context.Context) (bool, error) {
 	}), nil
 }
 
-// nthMachine returns the name of the shoot's ith machine.
-func nthMachine(s *harness.Shoot, i int) string { return fmt.Sprintf("%s-%d", s.Name, i) }
+// nthMachine returns the name of the shoot's ith machine. Of a thousand successive ones, none have the same bootstrap token,
+// whose ID machine-controller-manager makes from the first three of the name's last five characters.
+func nthMachine(s *harness.Shoot, i int) string { return fmt.Sprintf("%s-%04d-m", s.Name, i) }

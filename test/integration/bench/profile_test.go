@@ -6,7 +6,6 @@
 package bench
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
@@ -35,8 +33,10 @@ func (p *pretended) profile(t *testing.T, sidecar *process.Process) {
 		profiled <- process.Profile(t.Context(), "127.0.0.1:"+harness.PortOf(sidecar.PID()), file, during)
 	}()
 
+	run := seenMachines(t, p.Shoot, func(m *v1alpha1.Machine) bool { return m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning })
+
 	for lives := fifty; ; lives += fifty {
-		p.live(t, len(p.nodes)+lives)
+		live(t, p.Shoot, run, len(p.nodes)+lives, fifty)
 
 		select {
 		case err := <-profiled:
@@ -50,21 +50,4 @@ func (p *pretended) profile(t *testing.T, sidecar *process.Process) {
 		default:
 		}
 	}
-}
-
-// live creates fifty machines, and deletes them when all of them run.
-func (p *pretended) live(t *testing.T, first int) {
-	t.Helper()
-
-	machines := p.MCM.MachineV1alpha1().Machines(p.Namespace)
-	run := seenMachines(t, p.Shoot, func(m *v1alpha1.Machine) bool { return m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning })
-	stream, err := machines.Watch(t.Context(), metav1.ListOptions{})
-	gone := firstGone(t, stream, err)
-
-	began := createMachines(t, p.Shoot, first, fifty)
-	run.since(t, began)
-	harness.ForEach(t, fifty, harness.FewAtATime, func(ctx context.Context, i int) error {
-		return machines.Delete(ctx, nthMachine(p.Shoot, first+i), metav1.DeleteOptions{})
-	})
-	gone.since(t, began)
 }

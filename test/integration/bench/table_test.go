@@ -50,6 +50,9 @@ func printTable(to io.Writer, header string, rows []string) error {
 	return table.Flush()
 }
 
+// laboratory says what of the lab is real.
+var laboratory = "The control planes are real; kubelets, storage and guests are simulated."
+
 // printHost writes when and where a table was measured.
 func printHost(to io.Writer) error {
 	info, err := os.ReadFile("/proc/meminfo")
@@ -62,8 +65,8 @@ func printHost(to io.Writer) error {
 		return err
 	}
 
-	_, err = fmt.Fprintf(to, "\nMeasured on %s: %d cores, %.0f GiB of memory, %s, %s/%s.\nThe control planes are real; kubelets, storage and guests are simulated.\n\n",
-		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), kibibytes/(1<<20), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err = fmt.Fprintf(to, "\nMeasured on %s: %d cores, %.0f GiB of memory, %s, %s/%s.\n%s\n\n",
+		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), kibibytes/(1<<20), runtime.Version(), runtime.GOOS, runtime.GOARCH, laboratory)
 
 	return err
 }
