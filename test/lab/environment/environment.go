@@ -50,11 +50,17 @@ type Options struct {
 	BareNodes bool
 }
 
-// inotify returns the instances of inotify that a lab has at most, as counted in running ones.
+// inotify returns the instances of inotify that a lab has before its first guest, and a few more. Running ones had 28, with a target cluster and
+// Gardener's programs 38, and 16 for each real node.
 func (o Options) inotify() int {
-	const controlPlanes, ofNode = 40, 20
+	const controlPlanes, ofTarget, ofNode = 30, 10, 17
 
-	return controlPlanes + o.RealNodes*ofNode
+	count := controlPlanes + o.RealNodes*ofNode
+	if o.SeparateTarget {
+		count += ofTarget
+	}
+
+	return count
 }
 
 // Lab is a running lab.
