@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -49,10 +50,8 @@ func (n *Nodes) KillProgram(name, program string) (killed int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("list processes: %w", err)
 	}
-	for _, dir := range processes {
-		if !isIn(dir, n.options.Cgroup+name) || !runs(dir, program) {
-			continue
-		}
+	processes = slices.DeleteFunc(processes, func(dir string) bool { return !isIn(dir, n.options.Cgroup+name) })
+	for _, dir := range running(processes, program) {
 		pid, err := strconv.Atoi(filepath.Base(dir))
 		if err != nil {
 			return killed, fmt.Errorf("read process ID: %w", err)
@@ -83,6 +82,17 @@ func isIn(process, cgroup string) bool {
 	return false
 }
 
+// running returns those of the processes, by their folders in /proc, that run a program, without their children: between fork and exec, a child
+// has the command line of its parent.
+func running(processes []string, program string) (found []string) {
+	for _, dir := range processes {
+		if runs(dir, program) && !runs(parent(dir), program) {
+			found = append(found, dir)
+		}
+	}
+	return found
+}
+
 // runs reports whether a process, by its folder in /proc, runs a program.
 func runs(process, program string) bool {
 	arguments, err := os.ReadFile(filepath.Join(process, "cmdline"))
@@ -91,6 +101,17 @@ func runs(process, program string) bool {
 	}
 	first, _, _ := strings.Cut(string(arguments), "\x00")
 	return filepath.Base(first) == program
+}
+
+// parent returns the folder in /proc of a process' parent, or one that does not exist.
+func parent(process string) string {
+	status, err := os.ReadFile(filepath.Join(process, "status"))
+	if err != nil { // it has just ended
+		return filepath.Join(process, "ended")
+	}
+	_, field, _ := strings.Cut(string(status), "\nPPid:")
+	pid, _, _ := strings.Cut(field, "\n")
+	return filepath.Join(filepath.Dir(process), strings.TrimSpace(pid))
 }
 
 func (n *Nodes) named(name string) (*node, error) {

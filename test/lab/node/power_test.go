@@ -43,6 +43,26 @@ func TestRuns(t *testing.T) {
 	require.False(t, runs(process, "virt-handler"), "it is an argument")
 }
 
+func TestRunning_OmitsChildren(t *testing.T) {
+	t.Parallel()
+	proc := t.TempDir()
+	var processes []string
+	for _, p := range []struct{ pid, parent, program string }{
+		{pid: "7", parent: "5", program: "/usr/bin/virt-launcher"},
+		{pid: "8", parent: "7", program: "/usr/bin/virt-launcher"}, // forked, before exec
+		{pid: "9", parent: "7", program: "/usr/bin/virtqemud"},
+		{pid: "17", parent: "6", program: "/usr/bin/virt-launcher"}, // of another guest
+	} {
+		dir := filepath.Join(proc, p.pid)
+		require.NoError(t, os.Mkdir(dir, 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "cmdline"), []byte(p.program+"\x00--name=x"), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "status"), []byte("Name:\tx\nPid:\t"+p.pid+"\nPPid:\t"+p.parent+"\nUid:\t0\n"), 0o600))
+		processes = append(processes, dir)
+	}
+	processes = append(processes, filepath.Join(proc, "18")) // it has ended
+	require.Equal(t, []string{filepath.Join(proc, "7"), filepath.Join(proc, "17")}, running(processes, "virt-launcher"))
+}
+
 func TestParseCapabilities(t *testing.T) {
 	t.Parallel()
 	own, err := parseCapabilities("Name:\tx\nCapEff:\t0000000000200001\nCapBnd:\t0\n")
