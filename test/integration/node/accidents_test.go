@@ -124,6 +124,7 @@ func TestAccidents_Joined(t *testing.T) {
 
 		return err == nil && now.UID != before.UID, err
 	})
+	w.awaitCount(t, 1)
 	require.Equal(t, w.machine.UID, w.awaitMachine(t, pool).UID, "it is not replaced")
 	w.AwaitEnd(t)
 }
@@ -203,9 +204,7 @@ func (plane) Boot(t *testing.T, node string) {
 func (p plane) RequireAlive(t *testing.T, instance *kubevirtv1.VirtualMachineInstance) {
 	t.Helper()
 	harness.Eventually(t, instance.Name+" counts", func(ctx context.Context) (bool, error) {
-		counts, err := p.countsOn(ctx, instance.Name)
-
-		return len(counts) > 0, err
+		return p.isCounting(ctx, instance.Name)
 	})
 }
 

@@ -38,8 +38,6 @@ func (w *worker) letGuestsJoin(t *testing.T) {
 	go func() {
 		defer close(ended)
 
-		last := map[string]int64{}
-
 		wait.UntilWithContext(ctx, func(ctx context.Context) {
 			machines, err := w.MCM.MachineV1alpha1().Machines(w.Namespace).List(ctx, metav1.ListOptions{})
 			if err != nil {
@@ -47,11 +45,7 @@ func (w *worker) letGuestsJoin(t *testing.T) {
 			}
 
 			for i := range machines.Items {
-				name := machines.Items[i].Name
-				// After an error, the next attempt follows.
-				if count, err := w.letJoin(ctx, name, last[name]); err == nil {
-					last[name] = count
-				}
+				_ = w.letJoin(ctx, machines.Items[i].Name) // after an error, the next attempt follows
 			}
 		}, every)
 	}()
@@ -62,26 +56,24 @@ func (w *worker) letGuestsJoin(t *testing.T) {
 	})
 }
 
-// letJoin does the work of the kubelet of a machine whose guest has counted on since a number, and returns the present one. The console of a guest
-// that ends must not keep the others waiting.
-func (w *worker) letJoin(ctx context.Context, name string, last int64) (int64, error) {
+// letJoin does the work of the kubelet of a machine whose guest counts. The console of a guest that ends must not keep the others waiting.
+func (w *worker) letJoin(ctx context.Context, name string) error {
 	const limit = 5 * time.Second
 
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 
-	counts, err := w.countsOn(ctx, name)
-	if err != nil || len(counts) == 0 || counts[len(counts)-1] == last {
-		return last, err
+	if counting, err := w.isCounting(ctx, name); err != nil || !counting {
+		return err
 	}
 
 	for _, do := range []func(context.Context, string) error{w.register, w.heartbeat, w.runPods} {
 		if err := do(ctx, name); err != nil {
-			return last, err
+			return err
 		}
 	}
 
-	return counts[len(counts)-1], nil
+	return nil
 }
 
 // heartbeat is what a kubelet does every ten seconds.

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
@@ -161,18 +162,24 @@ func (w *worker) nodes(t *testing.T) []string {
 
 var errNoConsole = errors.New("no launcher runs on the instance's node")
 
-// counts returns what the guest has counted on the console of its present launcher.
-func (w *worker) counts(ctx context.Context) ([]int64, error) { return w.countsOn(ctx, w.machine.Name) }
+// counts returns what the guest has counted on the console of its present launcher. The last line may be incomplete.
+func (w *worker) counts(ctx context.Context) ([]int64, error) {
+	console, err := w.consoleOf(ctx, w.machine.Name)
 
-// countsOn returns the same of one of several machines. The last line may be incomplete.
-func (w *worker) countsOn(ctx context.Context, machine string) ([]int64, error) {
-	console, err := w.consoleOf(ctx, machine)
-	if err != nil {
-		return nil, err
-	}
+	return numbers(console), err
+}
 
-	var counts []int64
+// isCounting reports whether a machine's guest has counted within the last seconds: the console of a guest that has ended can still be read.
+func (w *worker) isCounting(ctx context.Context, machine string) (bool, error) {
+	const seconds = 10
 
+	console, err := w.consoleSince(ctx, machine, ptr.To[int64](seconds))
+
+	return len(numbers(console)) > 0, err
+}
+
+// numbers returns those that a guest has counted on its console.
+func numbers(console string) (counts []int64) {
 	for line := range strings.Lines(console) {
 		const digits = 4
 
@@ -185,11 +192,16 @@ func (w *worker) countsOn(ctx context.Context, machine string) ([]int64, error) 
 		}
 	}
 
-	return counts, nil
+	return counts
 }
 
 // consoleOf returns what a machine's guest has written to the console of its present launcher.
 func (w *worker) consoleOf(ctx context.Context, machine string) (string, error) {
+	return w.consoleSince(ctx, machine, nil)
+}
+
+// consoleSince returns the same of the last seconds, if a number is given.
+func (w *worker) consoleSince(ctx context.Context, machine string, seconds *int64) (string, error) {
 	instance, err := w.KubeVirt.KubevirtV1().VirtualMachineInstances(w.ProviderNamespace).Get(ctx, machine, metav1.GetOptions{})
 	if err != nil {
 		return "", err
@@ -204,7 +216,7 @@ func (w *worker) consoleOf(ctx context.Context, machine string) (string, error) 
 
 	for _, pod := range pods.Items {
 		if pod.Spec.NodeName == instance.Status.NodeName && pod.Status.Phase == corev1.PodRunning {
-			log, err := client.GetLogs(pod.Name, &corev1.PodLogOptions{Container: "guest-console-log"}).DoRaw(ctx)
+			log, err := client.GetLogs(pod.Name, &corev1.PodLogOptions{Container: "guest-console-log", SinceSeconds: seconds}).DoRaw(ctx)
 
 			return string(log), err
 		}
