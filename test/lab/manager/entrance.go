@@ -12,8 +12,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
 )
 
-// enter makes the kubeconfigs in the state usable outside of an isolated lab: copies of them lead through its entrance. That of the
-// driver stays, since the driver runs inside.
+// enter makes the kubeconfigs in the state usable outside of an isolated lab: copies of them lead through its entrance, which admits clients to
+// their API servers. That of the driver stays, since the driver runs inside.
 func (st *state) enter(entrance *node.Entrance) error {
 	if entrance == nil {
 		return nil
@@ -29,6 +29,9 @@ func (st *state) enter(entrance *node.Entrance) error {
 		}
 		for _, cluster := range config.Clusters {
 			cluster.ProxyURL = entrance.URL
+			if err := entrance.Admit(cluster.Server); err != nil {
+				return err
+			}
 		}
 		*file = strings.TrimSuffix(*file, outsideSuffix) + outsideSuffix
 		if err := clientcmd.WriteToFile(*config, *file); err != nil {

@@ -8,18 +8,21 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
+	"sync"
 	"time"
 )
 
 // Entrance is a listener on the loopback interface of the machine, through which programs outside reach the API servers of
 // an isolated lab: an HTTP CONNECT proxy, the proxy-url of kubeconfigs. A listener stays in the network namespace in which it was
-// opened, and Isolate hands it on.
+// opened, and Isolate hands it on. Every user of the machine can connect, so it leads to no server without authentication, such as etcd.
 type Entrance struct {
 	// URL is the proxy's.
 	URL string
 
-	server *http.Server
+	server   *http.Server
+	admitted sync.Map // the addresses of servers
 }
 
 // openEntrance opens a listener, and returns the file to hand on.
@@ -47,10 +50,8 @@ func ServeEntrance() (*Entrance, error) {
 		return nil, fmt.Errorf("serve the entrance of the lab: %w", err)
 	}
 	_ = file.Close() // the listener is a copy
-	e := &Entrance{
-		URL:    "http://" + listener.Addr().String(),
-		server: &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(connect)},
-	}
+	e := &Entrance{URL: "http://" + listener.Addr().String()}
+	e.server = &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(e.connect)}
 	go func() { _ = e.server.Serve(listener) }() // returns when Close is called
 	return e, nil
 }
@@ -58,11 +59,24 @@ func ServeEntrance() (*Entrance, error) {
 // Close ends the proxy. Connections that it has made end with the process.
 func (e *Entrance) Close() { _ = e.server.Close() }
 
-// connect joins a client and a server in the lab, which listens on loopback there.
-func connect(w http.ResponseWriter, r *http.Request) {
-	host, _, err := net.SplitHostPort(r.Host)
-	if r.Method != http.MethodConnect || err != nil || !net.ParseIP(host).IsLoopback() {
-		http.Error(w, "only CONNECT 127.0.0.1:PORT", http.StatusMethodNotAllowed)
+// Admit lets clients reach a server in the lab, the URL of a kubeconfig.
+func (e *Entrance) Admit(server string) error {
+	found, err := url.Parse(server)
+	if err != nil {
+		return fmt.Errorf("admit clients to a server: %w", err)
+	}
+	e.admitted.Store(found.Host, nil)
+	return nil
+}
+
+// connect joins a client and a server that Admit has named.
+func (e *Entrance) connect(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodConnect {
+		http.Error(w, "only CONNECT", http.StatusMethodNotAllowed)
+		return
+	}
+	if _, admitted := e.admitted.Load(r.Host); !admitted {
+		http.Error(w, "only the API servers of the lab", http.StatusForbidden)
 		return
 	}
 	var dialer net.Dialer

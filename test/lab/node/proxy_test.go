@@ -15,12 +15,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestConnect_ReachesLoopbackOnly(t *testing.T) {
+func TestEntrance_ReachesAdmittedServersOnly(t *testing.T) {
 	t.Parallel()
-	proxy := httptest.NewServer(http.HandlerFunc(connect))
+	entrance := &Entrance{}
+	proxy := httptest.NewServer(http.HandlerFunc(entrance.connect))
 	defer proxy.Close()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "inside") }))
 	defer server.Close()
+
+	etcd := httptest.NewServer(http.NotFoundHandler())
+	defer etcd.Close()
+	require.NoError(t, entrance.Admit(server.URL))
+	require.ErrorContains(t, entrance.Admit("127.0.0.1:1"), "admit clients")
 
 	through, err := url.Parse(proxy.URL)
 	require.NoError(t, err)
@@ -35,7 +41,7 @@ func TestConnect_ReachesLoopbackOnly(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "inside", string(body))
 
-	require.Equal(t, http.StatusMethodNotAllowed, connectTo(t, proxy.Listener.Addr().String(), "192.0.2.1:443"))
+	require.Equal(t, http.StatusForbidden, connectTo(t, proxy.Listener.Addr().String(), etcd.Listener.Addr().String()), "it also listens on loopback")
 }
 
 // connectTo returns the status of a CONNECT request.
