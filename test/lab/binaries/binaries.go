@@ -87,13 +87,32 @@ func EnsureBareNodes(ctx context.Context, progress io.Writer) (*Binaries, error)
 }
 
 func ensureNodes(ctx context.Context, progress io.Writer, optional ...func(l layout) []step) (*Binaries, error) {
+	minor, err := nodeMinors()
+	if err != nil {
+		return nil, err
+	}
+	return ensure(ctx, progress, minor, optional...)
+}
+
+// CheckNodes returns an error if the environment chooses versions that real nodes do not run. It builds nothing.
+func CheckNodes() error {
+	minor, err := nodeMinors()
+	if err != nil {
+		return err
+	}
+	_, _, err = currentLayout(minor)
+	return err
+}
+
+// nodeMinors returns the minor versions that real nodes run.
+func nodeMinors() (func(component) string, error) {
 	only := map[component]string{kubernetes: kubernetes.preset, kubeVirt: nodeMinor, cdi: cdi.preset}
 	for c, minor := range only {
 		if chosen := c.chosen(); chosen != "" && chosen != minor {
 			return nil, fmt.Errorf("%s=%s: real nodes run %s only; unset %s", c.variable, chosen, minor, c.variable)
 		}
 	}
-	return ensure(ctx, progress, func(c component) string { return cmp.Or(only[c], c.chosen()) }, optional...)
+	return func(c component) string { return cmp.Or(only[c], c.chosen()) }, nil
 }
 
 // EnsureGardener is like Ensure, and also builds Gardener's components and the programs beside a CSI

@@ -147,12 +147,19 @@ type prepared struct {
 	images   string // the folder with the container images of real nodes
 }
 
-// prepare builds what the lab runs.
+// prepare builds what the lab runs, after all checks that need no program.
 func prepare(ctx context.Context, o Options) (found prepared, err error) {
+	if o.RealNodes > 0 {
+		if err := binaries.CheckNodes(); err != nil {
+			return found, err
+		}
+		if err := CheckNodes(ctx); err != nil {
+			return found, err
+		}
+	}
 	if err := process.CheckInotify(o.inotify()); err != nil {
 		return found, err
 	}
-
 	switch {
 	case o.Gardener:
 		found.binaries, err = binaries.EnsureGardener(ctx, o.Progress)

@@ -4,6 +4,7 @@
 package environment
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,4 +35,14 @@ func TestOptions_Inotify(t *testing.T) {
 			require.LessOrEqual(t, sum, allowed, test.reason)
 		})
 	}
+}
+
+// TestPrepare_ChecksFirst requires that versions are refused before Gardener's programs are built.
+func TestPrepare_ChecksFirst(t *testing.T) {
+	t.Setenv("CDI", "1.64")
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // so that nothing is built
+	require.ErrorContains(t, Prepare(ctx, Options{RealNodes: 1, Gardener: true}), "CDI=1.64: real nodes run")
 }

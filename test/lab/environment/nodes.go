@@ -44,11 +44,8 @@ func CheckNodes(ctx context.Context) error {
 	return root.Check(ctx)
 }
 
-// prepareNodes builds what real nodes run. Bare ones run only machines from container images.
+// prepareNodes builds what real nodes run on a machine that CheckNodes has checked. Bare ones run only machines from container images.
 func (p *prepared) prepareNodes(ctx context.Context, progress io.Writer, bare bool) (err error) {
-	if err := CheckNodes(ctx); err != nil {
-		return err
-	}
 	if p.root, err = root.Ensure(ctx, progress); err != nil {
 		return err
 	}
@@ -72,6 +69,9 @@ func (p *prepared) prepareNodes(ctx context.Context, progress io.Writer, bare bo
 
 // EnsureGuestImage returns the disk image of workers that join, and first builds it and what it is built from if they are missing.
 func EnsureGuestImage(ctx context.Context, progress io.Writer) (string, error) {
+	if err := CheckNodes(ctx); err != nil {
+		return "", err
+	}
 	var p prepared
 	if err := p.prepareNodes(ctx, progress, false); err != nil {
 		return "", err
