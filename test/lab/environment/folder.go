@@ -66,13 +66,9 @@ func LogDir(dir string) string { return filepath.Join(dir, "logs") }
 
 // FreshDir sweeps the folders of dead labs under the user's cache and creates a new one.
 func FreshDir() (string, error) {
-	cache, err := binaries.CacheDir()
+	parent, err := labsDir()
 	if err != nil {
-		return "", fmt.Errorf("find a place for the lab's data: %w", err)
-	}
-	parent := filepath.Join(cache, "run")
-	if err := os.MkdirAll(parent, 0o700); err != nil {
-		return "", fmt.Errorf("create folder for labs: %w", err)
+		return "", err
 	}
 	if err := sweep(parent, time.Now()); err != nil {
 		return "", err
@@ -82,6 +78,19 @@ func FreshDir() (string, error) {
 		return "", fmt.Errorf("create lab folder: %w", err)
 	}
 	return path, nil
+}
+
+// labsDir returns the parent of the folders that FreshDir sweeps.
+func labsDir() (string, error) {
+	cache, err := binaries.CacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find a place for the lab's data: %w", err)
+	}
+	parent := filepath.Join(cache, "run")
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return "", fmt.Errorf("create folder for labs: %w", err)
+	}
+	return parent, nil
 }
 
 // keepLogsFor is how long the logs of a killed lab are kept.

@@ -74,6 +74,7 @@ func TestSweep(t *testing.T) {
 		"killed":    {reason: "the data of a killed lab is removed, and its logs are kept", ownerFile: true, at: now, logs: true},
 		"long ago":  {reason: "after a day the logs are removed too", ownerFile: true, at: now.Add(48 * time.Hour)},
 		"newborn":   {reason: "a lab that is just being created has no owner file yet", at: now, data: true, logs: true},
+		"check":     {reason: "a check of the kernel that was killed has no owner file, and goes with the logs", at: now.Add(48 * time.Hour)},
 		"half made": {reason: "a lab that still has no owner file was killed during its creation", at: now.Add(2 * time.Minute), logs: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -49,7 +49,11 @@ func (p *prepared) prepareNodes(ctx context.Context, progress io.Writer, bare bo
 	if p.root, err = root.Ensure(ctx, progress); err != nil {
 		return err
 	}
-	if err := node.CheckKernel(ctx, p.root); err != nil { // before the programs are built, which takes longest
+	labs, err := labsDir()
+	if err != nil {
+		return err
+	}
+	if err := node.CheckKernel(ctx, p.root, labs); err != nil { // before the programs are built, which takes longest
 		return err
 	}
 	ensure := binaries.EnsureNodes

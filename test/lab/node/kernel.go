@@ -9,10 +9,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/host"
 )
 
@@ -38,13 +36,9 @@ try fuse sh -c ': < fuse'
 `
 
 // CheckKernel returns an error that wraps host.ErrMissing and names the features of the kernel that nodes lack. It needs the root folder of
-// package root, and nothing else.
-func CheckKernel(ctx context.Context, root string) error {
-	cache, err := binaries.CacheDir()
-	if err != nil {
-		return err
-	}
-	folder, err := os.MkdirTemp(cache, "check-")
+// package root, and a folder on the disk of the nodes, from which it removes what it makes.
+func CheckKernel(ctx context.Context, root, parent string) error {
+	folder, err := os.MkdirTemp(parent, "check-")
 	if err != nil {
 		return fmt.Errorf("create folder: %w", err)
 	}
@@ -54,7 +48,7 @@ func CheckKernel(ctx context.Context, root string) error {
 	if err = errors.Join(err, os.RemoveAll(folder)); err != nil {
 		return fmt.Errorf("try the features of the kernel: %w", err)
 	}
-	return lacking(strings.Fields(string(output)), filepath.Dir(folder))
+	return lacking(strings.Fields(string(output)), parent)
 }
 
 // lacking returns an error that names these features.

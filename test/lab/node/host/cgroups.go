@@ -52,11 +52,14 @@ func checkCgroups(root, own string, delegated func(group string) bool) error {
 	return checkWritable(group)
 }
 
-// checkWritable reports whether groups can be made in a folder, by making one.
+// checkWritable reports whether groups can be made in a folder, by making one. The next check removes that of a killed one.
 func checkWritable(group string) error {
-	made, err := os.MkdirTemp(group, "lab-check-")
-	if err != nil {
+	made := filepath.Join(group, "lab-check")
+	if err := os.Mkdir(made, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("no cgroup can be made in %s: %w; in a container, mount /sys/fs/cgroup writable", group, err)
 	}
-	return os.Remove(made)
+	if err := os.Remove(made); err != nil && !errors.Is(err, os.ErrNotExist) { // another check may have removed it
+		return fmt.Errorf("remove cgroup: %w", err)
+	}
+	return nil
 }

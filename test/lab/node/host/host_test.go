@@ -102,6 +102,18 @@ func TestCheckCgroups(t *testing.T) {
 	}
 }
 
+// TestCheckWritable_LeavesNothing requires that also a group of a check that was killed is removed.
+func TestCheckWritable_LeavesNothing(t *testing.T) {
+	t.Parallel()
+	group := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(group, "lab-check"), 0o750))
+	require.NoError(t, checkWritable(group))
+	left, err := os.ReadDir(group)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.ErrorContains(t, checkWritable(filepath.Join(group, "none")), "mount /sys/fs/cgroup writable")
+}
+
 func TestFreeDisk(t *testing.T) {
 	t.Parallel()
 	free, err := FreeDisk(filepath.Join(t.TempDir(), "not", "yet"))
