@@ -6,12 +6,9 @@ package environment
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -132,41 +129,17 @@ func sweepOne(path string, now time.Time) error {
 			return nil // the lab is alive
 		}
 	}
-	stale := filepath.Join(path, "data")
-	if _, err := os.Stat(stale); err == nil { // the reaper was killed as well
-		if err := removeCgroups("/sys/fs/cgroup", cgroupPrefix(path)); err != nil {
-			return fmt.Errorf("sweep: %w", err)
+	data := filepath.Join(path, "data")
+	if _, err := os.Stat(data); err == nil { // the reaper was killed as well
+		if err := reaper(data, cgroupPrefix(path), cgroupRoot).Run(); err != nil {
+			return fmt.Errorf("sweep %s: %w", data, err)
 		}
 	}
-	if now.Sub(info.ModTime()) > keepLogsFor {
-		stale = path
-	}
-	if err := os.RemoveAll(stale); err != nil {
-		return fmt.Errorf("sweep: %w", err)
-	}
-	return nil
-}
-
-// removeCgroups removes the groups of a lab, deepest first. A group with processes stays for the next sweep.
-func removeCgroups(root, prefix string) error {
-	var groups []string
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil { // groups of other programs end at any time
-			return fs.SkipDir
-		}
-		if entry.IsDir() && strings.Contains(path, "/"+prefix) {
-			groups = append(groups, path)
-		}
+	if now.Sub(info.ModTime()) <= keepLogsFor {
 		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("list cgroups: %w", err)
 	}
-	for _, group := range slices.Backward(groups) {
-		err := syscall.Rmdir(group)
-		if err != nil && !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.EBUSY) {
-			return fmt.Errorf("remove cgroup %s: %w", group, err)
-		}
+	if err := os.RemoveAll(path); err != nil {
+		return fmt.Errorf("sweep: %w", err)
 	}
 	return nil
 }
@@ -175,20 +148,31 @@ func tryLock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
-// reap waits for the end of its input, and removes the cgroups whose names begin with its second argument, if there is one, and a folder.
+// reap waits for the end of its input, and removes the cgroups below its third argument whose names begin with the second, if that is not empty,
+// with the processes in them, and the folder of its first. runc, killed while it starts a node, leaves one that waits for it forever.
 // It retries for half a minute because processes, killed at the same moment, may still be in the cgroups, and etcd may still be writing. What
 // is then left is for the next sweep.
 const reap = `read -r _
 for _ in $(seq 150); do
 	[ -n "$2" ] || break
-	find /sys/fs/cgroup -depth -type d -path "*/$2*" -exec rmdir {} + 2> /dev/null
-	[ -n "$(find /sys/fs/cgroup -type d -path "*/$2*" | head -n 1)" ] || break
+	for pid in $(find "$3" -path "*/$2*/cgroup.procs" -exec grep -hvx 0 {} + 2> /dev/null); do kill -9 "$pid" 2> /dev/null; done
+	find "$3" -depth -type d -path "*/$2*" -exec rmdir {} + 2> /dev/null
+	[ -n "$(find "$3" -type d -path "*/$2*" | head -n 1)" ] || break
 	sleep 0.2
 done
 for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$1" && exit 0; sleep 0.2; done; exit 1`
 
+// reaper runs reap. Not CommandContext: it must outlive the lab.
+func reaper(data, cgroup, root string) *exec.Cmd {
+	command := exec.Command("/bin/sh", "-c", reap, "lab-reaper", data, cgroup, root) //nolint:noctx // see above; our own path
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return command
+}
+
 // cgroup is the beginning of the names of the lab's cgroups.
 func (f *folder) cgroup() string { return cgroupPrefix(f.path) }
+
+const cgroupRoot = "/sys/fs/cgroup"
 
 func cgroupPrefix(path string) string { return "lab-" + filepath.Base(path) + "-" }
 
@@ -202,10 +186,8 @@ func (f *folder) startReaper(cgroups bool) error {
 	if cgroups {
 		cgroup = f.cgroup()
 	}
-	// Not CommandContext: the reaper must outlive the lab.
-	f.reaper = exec.Command("/bin/sh", "-c", reap, "lab-reaper", f.data(), cgroup) //nolint:noctx // see above; our own path
+	f.reaper = reaper(f.data(), cgroup, cgroupRoot)
 	f.reaper.Stdin = input
-	f.reaper.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := f.reaper.Start(); err != nil {
 		return errors.Join(fmt.Errorf("start reaper: %w", err), pipe.Close())
 	}

@@ -4,9 +4,11 @@
 package environment
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -105,16 +107,32 @@ func TestReapIsAValidScript(t *testing.T) {
 	require.NoError(t, exec.CommandContext(t.Context(), "/bin/sh", "-n", "-c", reap).Run())
 }
 
-func TestRemoveCgroups(t *testing.T) {
+// TestReap_Cgroups requires that the lab's cgroups are removed with their processes, and no others.
+func TestReap_Cgroups(t *testing.T) {
 	t.Parallel()
-	root := t.TempDir()
-	for _, group := range []string{"memory/lab-dead-a/pods/pod", "cpu/system/lab-dead-b", "memory/lab-alive-a", "memory/other"} {
-		require.NoError(t, os.MkdirAll(filepath.Join(root, group), 0o750))
+	cgroups := t.TempDir()
+	inGroup := func(group string) *exec.Cmd {
+		process := exec.CommandContext(t.Context(), "sleep", "600")
+		require.NoError(t, process.Start())
+		require.NoError(t, os.MkdirAll(filepath.Join(cgroups, group), 0o750))
+		pids := fmt.Sprintf("0\n%d\n", process.Process.Pid) // 0 is a process that the reaper cannot see
+		require.NoError(t, os.WriteFile(filepath.Join(cgroups, group, "cgroup.procs"), []byte(pids), 0o600))
+		return process
 	}
-	require.NoError(t, removeCgroups(root, cgroupPrefix("/labs/dead")))
-	require.NoDirExists(t, filepath.Join(root, "memory/lab-dead-a"))
-	require.NoDirExists(t, filepath.Join(root, "cpu/system/lab-dead-b"))
-	require.DirExists(t, filepath.Join(root, "cpu/system"))
-	require.DirExists(t, filepath.Join(root, "memory/lab-alive-a"))
-	require.DirExists(t, filepath.Join(root, "memory/other"))
+	left := inGroup("memory/lab-dead-a/pod")
+	other := inGroup("memory/lab-alive-a")
+
+	require.NoError(t, os.MkdirAll(filepath.Join(cgroups, "cpu/system/lab-dead-b/pod"), 0o750))
+
+	command := reaper(t.TempDir(), cgroupPrefix("/labs/dead"), cgroups)
+	require.NoError(t, command.Start())
+	require.EqualError(t, left.Wait(), "signal: killed")
+	require.NoError(t, os.RemoveAll(filepath.Join(cgroups, "memory/lab-dead-a")), "as the kernel does, without the files")
+	require.NoError(t, command.Wait())
+	require.NoDirExists(t, filepath.Join(cgroups, "cpu/system/lab-dead-b"))
+	require.DirExists(t, filepath.Join(cgroups, "cpu/system"))
+	require.DirExists(t, filepath.Join(cgroups, "memory/lab-alive-a"))
+	require.NoError(t, other.Process.Signal(syscall.Signal(0)), "it is alive")
+	require.NoError(t, other.Process.Kill())
+	require.Error(t, other.Wait())
 }
