@@ -20,6 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/host"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/root"
 )
 
@@ -36,7 +37,8 @@ func outside(ctx context.Context, t *testing.T, program string, args ...string) 
 }
 
 // state prints what a lab could change on this machine: file systems, interfaces with their addresses and routes, filters, sysctls except for
-// counters, the merging of memory, and the controllers of cgroup v2. Its argument is the root folder of nodes.
+// counters, the merging of memory, and the limits and controllers of the own cgroups and those above, in which it makes others. Its arguments are
+// the root folder of nodes and the cgroup into which a lab moves its processes for good.
 const state = `
 echo "mounts $(cat /proc/self/mounts)"
 echo "interfaces $(cut -s -d: -f1 /proc/net/dev)"
@@ -46,9 +48,16 @@ cd /proc/sys
 find . -type f -perm -u=r ! -path './kernel/random/*' ! -path './fs/*-nr' ! -path './fs/*-state' ! -path './fs/quota/*' ! -path './kernel/ns_last_pid' \
   ! -path './kernel/pty/nr' ! -path './kernel/perf_*' ! -path './kernel/hung_task_detect_count' ! -path './net/netfilter/nf_conntrack_count' \
   -exec grep -s -H '' {} + | sort
-for file in /sys/kernel/mm/ksm/run $(find /sys/fs/cgroup -maxdepth 3 -name cgroup.subtree_control); do
-  [ ! -e "$file" ] || echo "$file $(cat "$file")"
-done
+grep -s -H '' /sys/kernel/mm/ksm/run
+while IFS=: read -r _ hierarchy group; do
+  while :; do
+    [ "${group##*/}" = "$2" ] || find "/sys/fs/cgroup/$hierarchy$group" -maxdepth 1 \( -name '*.max' -o -name '*.high' -o -name '*.weight' \
+      -o -name '*limit_in_bytes' -o -name 'cpu.shares' -o -name 'cpu.cfs_*_us' -o -name 'cpuset.cpus' -o -name 'cpuset.mems' \
+      -o -name cgroup.clone_children -o -name cgroup.subtree_control -o -name devices.list \) -exec grep -s -H '' {} + 2> /dev/null | sort
+    [ -n "${group#/}" ] || break
+    group=${group%/*}
+  done
+done < /proc/self/cgroup
 `
 
 // stateOfMachine returns the lines that state prints.
@@ -58,7 +67,7 @@ func stateOfMachine(t *testing.T) []string {
 	folder, err := root.Ensure(t.Context(), io.Discard)
 	require.NoError(t, err)
 
-	output, err := outside(t.Context(), t, "sh", "-c", state, "sh", folder).Output()
+	output, err := outside(t.Context(), t, "sh", "-c", state, "sh", folder, host.ProgramsGroup).Output()
 	require.NoError(t, err)
 
 	return slices.Collect(strings.Lines(string(output)))
