@@ -28,8 +28,9 @@ var theSeed *seed.Seed
 func TestMain(m *testing.M) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 
-	if missing := missing(ctx); missing != nil {
-		os.Exit(refuse(missing))
+	if code, text := host.Refusal(missing(ctx), os.Getenv("LAB_NODES")); text != "" {
+		fmt.Fprintln(os.Stderr, text)
+		os.Exit(code)
 	}
 
 	code, err := run(ctx, m)
@@ -52,19 +53,6 @@ func missing(ctx context.Context) error {
 	}
 
 	return errors.Join(host.Check(), root.Check(ctx))
-}
-
-// refuse reports what this machine lacks, and returns the exit code.
-func refuse(missing error) int {
-	if os.Getenv("LAB_NODES") == "required" {
-		fmt.Fprintln(os.Stderr, missing.Error()+"\nFAILED: LAB_NODES=required, and no node was started.")
-
-		return 1
-	}
-
-	fmt.Fprintln(os.Stderr, missing.Error()+"\nSKIPPED: no node was started, and nothing is proven. LAB_NODES=required makes this a failure.")
-
-	return 0
 }
 
 // run runs the tests with a seed in the network of the nodes.

@@ -18,6 +18,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/host"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/root"
 )
 
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 
 	ctx := context.Background()
 
-	if code, text := refusal(environment.CheckNodes(ctx), os.Getenv("LAB_NODES")); text != "" {
+	if code, text := host.Refusal(environment.CheckNodes(ctx), os.Getenv("LAB_NODES")); text != "" {
 		fmt.Fprintln(os.Stderr, text)
 		os.Exit(code)
 	}

@@ -34,13 +34,6 @@ func CheckNodes(ctx context.Context) error {
 	if err := host.Check(); err != nil {
 		return err
 	}
-	cache, err := binaries.CacheDir()
-	if err != nil {
-		return err
-	}
-	if err := host.CheckDisk(cache); err != nil {
-		return err
-	}
 	return root.Check(ctx)
 }
 

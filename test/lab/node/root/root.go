@@ -68,8 +68,15 @@ func artifact() binaries.Artifact {
 	}
 }
 
-// Check returns an error that names the remedy unless recent folders exist, or Debian's packages can be reached.
+// Check returns an error that names the remedy unless the disk has room, and recent folders exist or Debian's packages can be reached.
 func Check(ctx context.Context) error {
+	cache, err := binaries.CacheDir()
+	if err != nil {
+		return err
+	}
+	if err := host.CheckDisk(cache); err != nil {
+		return err
+	}
 	built, err := artifact().Built()
 	if err != nil {
 		return err
