@@ -21,7 +21,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/images"
 )
 
-// TestAccidents_Survived requires that a guest goes on while virt-handler and kubelet start again, and that both then do their work.
+// TestAccidents_Survived requires that a guest goes on while virt-handler and kubelet start again, that Machine and diagnose show nothing of it, and
+// that both then do their work.
 func TestAccidents_Survived(t *testing.T) {
 	w := newWorker(t)
 	w.recordStates(t)
@@ -39,8 +40,10 @@ func TestAccidents_Survived(t *testing.T) {
 			isBack := comesBack(t, node)
 
 			kill(t, node, program)
+			w.requireUntouched(t)
 			harness.Eventually(t, program+" is back", isBack)
 			w.awaitCount(t, w.awaitCount(t, 1)+3)
+			w.requireUntouched(t)
 			require.Equal(t, before.UID, w.instance(t).UID)
 			require.Equal(t, before.Status.NodeName, w.instance(t).Status.NodeName)
 		})
@@ -48,6 +51,21 @@ func TestAccidents_Survived(t *testing.T) {
 
 	require.NotEqual(t, node, w.migrate(t), "virt-handler and kubelet still manage the guest")
 	w.remove(t)
+}
+
+// requireUntouched requires that the Machine waits for its Node, and that diagnose finds no other cause.
+func (w *worker) requireUntouched(t *testing.T) {
+	t.Helper()
+	w.awaitPhase(t, v1alpha1.MachinePending)
+
+	m, err := w.MCM.MachineV1alpha1().Machines(w.Namespace).Get(t.Context(), w.machine.Name, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, w.machine.UID, m.UID)
+	require.Equal(t, v1alpha1.MachineStateProcessing, m.Status.LastOperation.State, m.Status.LastOperation.Description)
+
+	found, _ := w.DiagnoseMachine(t.Context(), t, m.Name)
+	require.Nil(t, found.Cause, "%+v", found.Cause)
+	require.Contains(t, found.WaitingFor, "waits for its Node to become ready")
 }
 
 // handlerRestarts returns a condition that holds when the virt-handler of a node has started again since, and is ready.
