@@ -22,6 +22,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/images"
 )
 
@@ -50,6 +51,7 @@ func TestKilledLab(t *testing.T) {
 	programs := programsOf(t, lab.Process.Pid)
 	requirePrograms(t, programs, "etcd", "kube-apiserver", "virt-controller", "runc", "containerd", "kubelet", "kube-proxy", "virt-handler", "virt-launcher",
 		"virtqemud", "qemu-system-x86_64")
+	requireAcceleration(t, programs)
 	require.NotEmpty(t, cgroupsWith(other.cgroups()))
 	require.DirExists(t, other.data())
 
@@ -83,6 +85,23 @@ func requirePrograms(t *testing.T, programs []program, names ...string) {
 
 	require.Subset(t, found, names)
 	t.Logf("%d processes", len(programs))
+}
+
+// requireAcceleration requires that QEMU uses KVM where this machine has it.
+func requireAcceleration(t *testing.T, programs []program) {
+	t.Helper()
+
+	want := map[bool]string{true: "kvm", false: "tcg"}[node.HasKVM()]
+
+	for _, p := range programs {
+		if p.name != "qemu-system-x86_64" {
+			continue
+		}
+
+		command, err := os.ReadFile(filepath.Join("/proc", p.pid, "cmdline"))
+		require.NoError(t, err)
+		require.Contains(t, string(command), "\x00-accel\x00"+want+"\x00")
+	}
 }
 
 // labState is what a lab publishes.

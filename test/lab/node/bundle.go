@@ -44,7 +44,7 @@ func (n *Nodes) writeBundle(one *node) error {
 			// Relative: below the own group of version 1, and beside it of version 2 (moveIntoGroup), so below the group of this program.
 			"cgroupsPath": n.options.Cgroup + one.name,
 			"resources":   object{"devices": []object{{"allow": true, "access": "rwm"}}},
-			"devices":     devices(),
+			"devices":     devices(HasKVM()),
 		},
 	}, "", "  ")
 	if err != nil {
@@ -98,7 +98,7 @@ func (n *Nodes) mounts(one *node) []object {
 
 // devices returns the devices of a node, besides those of every container. They are not the machine's: changes of their owners and modes
 // stay in the node.
-func devices() []object {
+func devices(kvm bool) []object {
 	device := func(path string, major, minor int64, mode os.FileMode) object {
 		return object{"path": path, "type": "c", "major": major, "minor": minor, "fileMode": mode}
 	}
@@ -107,7 +107,7 @@ func devices() []object {
 		device("/dev/fuse", 10, 229, 0o600),
 		device("/dev/net/tun", 10, 200, 0o666),
 	}
-	if HasKVM() {
+	if kvm {
 		all = append(all, device("/dev/kvm", 10, 232, 0o666))
 	}
 	return all
@@ -115,12 +115,14 @@ func devices() []object {
 
 // HasKVM reports whether this machine virtualizes for guests in hardware. Others may have /dev/kvm, too, and emulate it at a
 // millionth of the speed.
-func HasKVM() bool {
-	if _, err := os.Stat("/dev/kvm"); err != nil {
+func HasKVM() bool { return hasKVM("/") }
+
+func hasKVM(root string) bool {
+	if _, err := os.Stat(filepath.Join(root, "dev/kvm")); err != nil {
 		return false
 	}
-	for _, module := range []string{"/sys/module/kvm_intel", "/sys/module/kvm_amd"} {
-		if _, err := os.Stat(module); err == nil {
+	for _, module := range []string{"sys/module/kvm_intel", "sys/module/kvm_amd"} {
+		if _, err := os.Stat(filepath.Join(root, module)); err == nil {
 			return true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,5 +43,41 @@ func TestNodes_WriteBundle(t *testing.T) {
 		if mount.Type == "bind" {
 			require.NotContains(t, []string{"/", "/dev", "/proc", "/sys", "/run"}, mount.Source, "none is the machine's")
 		}
+	}
+}
+
+func TestHasKVM(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reason string
+		files  []string
+		want   bool
+	}{
+		"Intel":     {reason: "the module virtualizes in hardware", files: []string{"dev/kvm", "sys/module/kvm_intel"}, want: true},
+		"AMD":       {reason: "the module virtualizes in hardware", files: []string{"dev/kvm", "sys/module/kvm_amd"}, want: true},
+		"emulated":  {reason: "another module emulates the processor", files: []string{"dev/kvm", "sys/module/kvm", "sys/module/kvm_pvm"}},
+		"no device": {reason: "a container may not have it", files: []string{"sys/module/kvm_intel"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			for _, file := range test.files {
+				require.NoError(t, os.MkdirAll(filepath.Join(root, file), 0o750))
+			}
+			require.Equal(t, test.want, hasKVM(root), test.reason)
+		})
+	}
+}
+
+// TestDevices_KVM requires that guests get KVM where the machine has it, and nowhere else.
+func TestDevices_KVM(t *testing.T) {
+	t.Parallel()
+	for _, kvm := range []bool{true, false} {
+		var paths []any
+		for _, device := range devices(kvm) {
+			paths = append(paths, device["path"])
+		}
+		require.Equal(t, kvm, slices.Contains(paths, any("/dev/kvm")))
+		require.Contains(t, paths, "/dev/net/tun")
 	}
 }

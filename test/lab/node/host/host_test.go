@@ -7,6 +7,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -56,6 +58,24 @@ func TestWorkflowInstallsWhatIsRequired(t *testing.T) {
 		require.Subset(t, strings.Fields(job), strings.Fields(p.debian), p.name)
 	}
 	require.Contains(t, job, "LAB_NODES: required")
+}
+
+// TestWorkflowOutlivesSuites requires that a suite that hangs ends before the weekly workflow does, and says where.
+func TestWorkflowOutlivesSuites(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("../../../../.github/workflows/weekly.yaml")
+	require.NoError(t, err)
+	_, job, found := strings.Cut(string(data), "\n  node:\n")
+	require.True(t, found)
+	minutes := func(pattern string) int {
+		match := regexp.MustCompile(pattern).FindStringSubmatch(job)
+		require.NotNil(t, match, pattern)
+		number, err := strconv.Atoi(match[1])
+		require.NoError(t, err)
+		return number
+	}
+	const suites, demo = 2, 60
+	require.Greater(t, minutes(`timeout-minutes: (\d+)`), suites*minutes(`NODE_TIMEOUT: (\d+)m`)+demo)
 }
 
 func TestCheckCgroups(t *testing.T) {
