@@ -106,7 +106,7 @@ func CheckNodes() error {
 
 // nodeMinors returns the minor versions that real nodes run.
 func nodeMinors() (func(component) string, error) {
-	only := map[component]string{kubernetes: kubernetes.preset, kubeVirt: nodeMinor, cdi: cdi.preset}
+	only := map[component]string{kubernetes: cmp.Or(newestKubernetes[kubeVirt.chosen()], kubernetes.preset), cdi: cdi.preset}
 	for c, minor := range only {
 		if chosen := c.chosen(); chosen != "" && chosen != minor {
 			return nil, fmt.Errorf("%s=%s: real nodes run %s only; unset %s", c.variable, chosen, minor, c.variable)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -274,13 +275,49 @@ func TestNodeVersions(t *testing.T) {
 	}
 }
 
+// TestNodePrograms requires real nodes to run the chosen KubeVirt, and only the programs that it has.
+func TestNodePrograms(t *testing.T) {
+	t.Parallel()
+	modules, err := modulesDir()
+	require.NoError(t, err)
+	for minor, folder := range map[string]string{"1.6": "kubevirt-1.6", "1.7": "kubevirt-1.7", "1.8": "kubevirt-1.8", "1.9": "node-1.9"} {
+		l, err := newLayout(modules, "/cache", only(kubeVirt, minor))
+		require.NoError(t, err)
+		require.Equal(t, filepath.Join(modules, folder), l.modules[nodeSet])
+		require.Equal(t, l.versions[kubeVirt.set], l.versions[nodeSet])
+		var made []string
+		for _, s := range l.nodePrograms() {
+			if s.target == l.targets[nodeSet] {
+				made = append(made, s.outputs...)
+			}
+		}
+		names := l.binaries(assets{}).NodeProgramNames()
+		require.ElementsMatch(t, append(names, virtHandlerManifest, launcherFiles), made, minor)
+		require.Equal(t, minor >= "1.8", slices.Contains(names, "libvirt-hook-client"), minor)
+	}
+}
+
+func TestBefore_ComparesNumbers(t *testing.T) {
+	t.Parallel()
+	require.True(t, Version("v1.8.4").Before("1.9"))
+	require.False(t, Version("v1.9.0").Before("1.9"))
+	require.False(t, Version("v1.10.0").Before("1.9"))
+}
+
 // TestEnsureNodes_RefusesOtherVersions requires an error for each version that real nodes do not run.
 func TestEnsureNodes_RefusesOtherVersions(t *testing.T) { //nolint:paralleltest // sets environment variables
-	for variable, minor := range map[string]string{kubernetes.variable: "1.32", kubeVirt.variable: "1.8", cdi.variable: "1.64"} {
-		t.Run(variable, func(t *testing.T) {
-			t.Setenv(variable, minor)
+	for want, chosen := range map[string]map[string]string{
+		"KUBERNETES=1.32: real nodes run 1.34 only": {kubernetes.variable: "1.32"},
+		"KUBERNETES=1.34: real nodes run 1.33 only": {kubernetes.variable: "1.34", kubeVirt.variable: "1.6"},
+		"KUBEVIRT=1.5: the lab has no such version": {kubeVirt.variable: "1.5"},
+		"CDI=1.64: real nodes run 1.65 only":        {cdi.variable: "1.64"},
+	} {
+		t.Run(want, func(t *testing.T) {
+			for variable, minor := range chosen {
+				t.Setenv(variable, minor)
+			}
 			_, err := EnsureNodes(t.Context(), io.Discard)
-			require.ErrorContains(t, err, variable+"="+minor+": real nodes run")
+			require.ErrorContains(t, err, want)
 		})
 	}
 }

@@ -54,12 +54,12 @@ func newLayout(modules, cache string, minor func(component) string) (layout, err
 		l.modules[s.set] = filepath.Join(modules, s.set)
 		versioned[s.set] = s.module
 	}
-	l.modules[nodeSet] = filepath.Join(modules, nodeSet+"-"+nodeMinor)
 	for _, c := range components {
 		if l.modules[c.set], err = c.folder(modules, minor(c)); err != nil {
 			return layout{}, err
 		}
 	}
+	l.modules[nodeSet] = nodeFolder(l.modules[kubeVirt.set])
 	for set, module := range versioned {
 		if l.versions[set], err = required(l.modules[set], module); err != nil {
 			return layout{}, err

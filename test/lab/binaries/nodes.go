@@ -76,13 +76,17 @@ func (b *Binaries) MultusManifest() string {
 func (b *Binaries) LauncherFiles() string { return filepath.Join(b.NodePrograms, launcherFiles) }
 
 // NodeProgramNames returns the names of the programs in the image of virt-handler and virt-launcher.
-func NodeProgramNames() []string {
-	return append([]string{"virt-launcher", "virt-handler", "container-disk"}, staticPrograms()...)
+func (b *Binaries) NodeProgramNames() []string {
+	return append([]string{"virt-launcher", "virt-handler", "container-disk"}, staticPrograms(b.KubeVirtVersion)...)
 }
 
 // staticPrograms are those of KubeVirt's programs that need no C compiler.
-func staticPrograms() []string {
-	return []string{"virt-chroot", "virt-launcher-monitor", "virt-probe", "virt-tail", "virt-freezer", "libvirt-hook-client"}
+func staticPrograms(kubeVirtVersion Version) []string {
+	programs := []string{"virt-chroot", "virt-launcher-monitor", "virt-probe", "virt-tail", "virt-freezer"}
+	if kubeVirtVersion.Before("1.8") {
+		return programs
+	}
+	return append(programs, "libvirt-hook-client")
 }
 
 // nodeStep returns a step of a module set.
@@ -100,8 +104,9 @@ func (l layout) nodeStep(name, set string, estimate time.Duration, outputs []str
 // nodePrograms returns the steps that build the programs of real nodes.
 func (l layout) nodePrograms() []step {
 	const tags = "netgo,osusergo"
+	static := staticPrograms(l.versions[nodeSet])
 	packages := []string{}
-	for _, name := range staticPrograms() {
+	for _, name := range static {
 		packages = append(packages, kubeVirtCommands+map[string]string{"libvirt-hook-client": "virt-launcher/"}[name]+name)
 	}
 	return []step{
@@ -112,7 +117,7 @@ func (l layout) nodePrograms() []step {
 			compileWithC(tags+",libvirt_dlopen", kubeVirtCommands+"virt-launcher")),
 		l.nodeStep("virt-handler", nodeSet, 40*time.Second, []string{"virt-handler"},
 			compileWithAddition(tags+",libvirt_dlopen", kubeVirtModule, "cmd/virt-handler", "additions/virt-handler.go")),
-		l.nodeStep("KubeVirt's other programs for nodes", nodeSet, 30*time.Second, staticPrograms(), compile(ldflags, packages...)),
+		l.nodeStep("KubeVirt's other programs for nodes", nodeSet, 30*time.Second, static, compile(ldflags, packages...)),
 		l.nodeStep("container-disk", nodeSet, time.Second, []string{"container-disk"}, compiledFromC(kubeVirtModule, "cmd/container-disk-v2alpha/main.c")),
 		l.nodeStep("KubeVirt's files for launchers", nodeSet, time.Second, []string{launcherFiles}, copied(kubeVirtModule, "cmd/virt-launcher")),
 		l.nodeStep("virt-handler's DaemonSet", nodeSet, 5*time.Second, []string{virtHandlerManifest}, printed("./cmd/virt-handler-manifest")),

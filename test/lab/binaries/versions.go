@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // component is a part of the lab that has a module set for each of several minor versions, in a
@@ -39,9 +41,6 @@ var (
 	components = []component{kubernetes, kubeVirt, cdi}
 )
 
-// nodeMinor is the minor version of KubeVirt in the module set of real nodes. Later ones do not run on machines with cgroup v1.
-const nodeMinor = "1.9"
-
 // newestKubernetes is the newest minor version of Kubernetes under which a minor version of KubeVirt
 // runs, if it does not run under the preset one. Since 1.34, Kubernetes sets observedGeneration in the
 // conditions of pods. virt-controller 1.6 reads them without that field, so its patch, which tests
@@ -65,6 +64,17 @@ func supported(minor func(component) string) (func(component) string, error) {
 		}
 		return minor(c)
 	}, nil
+}
+
+// nodeFolder returns the module folder that the programs of real nodes are built from, for the KubeVirt of a folder: another one with the
+// same minor version, or that folder.
+func nodeFolder(kubeVirtFolder string) string {
+	modules, name := filepath.Split(kubeVirtFolder)
+	folder := filepath.Join(modules, nodeSet+strings.TrimPrefix(name, kubeVirt.set))
+	if _, err := os.Stat(folder); err != nil {
+		return kubeVirtFolder
+	}
+	return folder
 }
 
 // chosen returns the minor version that the environment chooses, or "".
@@ -103,6 +113,11 @@ type Version string
 func (v Version) Minor() string {
 	major, minor := v.numbers()
 	return major + "." + minor
+}
+
+// Before reports whether the version is older than a minor version.
+func (v Version) Before(minor string) bool {
+	return version.MustParseGeneric(string(v)).LessThan(version.MustParseGeneric(minor))
 }
 
 func (v Version) numbers() (major, minor string) {

@@ -187,7 +187,7 @@ func (c *Cluster) virtHandler() (unstructured.Unstructured, error) {
 	delete(set.Object, "status")
 	host, port, _ := strings.Cut(strings.TrimPrefix(c.nodeURL(), "https://"), ":")
 	environment := map[string]string{"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
-	if err := setEnvironment(set, "containers", environment); err != nil {
+	if err := setEnvironment(set, environment); err != nil {
 		return set, err
 	}
 	if err := probeSoon(set); err != nil {
@@ -196,8 +196,10 @@ func (c *Cluster) virtHandler() (unstructured.Unstructured, error) {
 	if !c.options.Nodes.Emulation {
 		return set, nil
 	}
-	// Without this, node-labeller makes /dev/kvm wherever the kernel knows the device, and tries it.
-	return set, setEnvironment(set, "initContainers", map[string]string{"HYPERVISOR_DEVICE": "none"})
+	// Otherwise node-labeller makes /dev/kvm wherever the kernel knows the device, and tries it.
+	return set, changeContainers(set, "initContainers", func(labeller object) {
+		labeller["args"] = []any{"mount --bind /dev/null /proc/misc && exec node-labeller.sh"}
+	})
 }
 
 // probeSoon makes virt-handler ready when it is: its first probes are after 15 and 35 s.
@@ -210,9 +212,9 @@ func probeSoon(set unstructured.Unstructured) error {
 	})
 }
 
-// setEnvironment sets environment variables of all containers of a kind in a DaemonSet.
-func setEnvironment(set unstructured.Unstructured, kind string, values map[string]string) error {
-	return changeContainers(set, kind, func(container object) {
+// setEnvironment sets environment variables of all containers of a DaemonSet.
+func setEnvironment(set unstructured.Unstructured, values map[string]string) error {
+	return changeContainers(set, "containers", func(container object) {
 		var variables []any
 		old, _ := container["env"].([]any) // or none
 		for _, variable := range old {

@@ -15,7 +15,7 @@ func TestSetEnvironment_ReplacesAndKeeps(t *testing.T) {
 	set, err := decode(`{kind: DaemonSet, metadata: {name: x}, spec: {template: {spec: {containers: [
 		{name: a, env: [{name: KEPT, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}, {name: SET, value: old}]}, {name: b}]}}}}`)
 	require.NoError(t, err)
-	require.NoError(t, setEnvironment(set, "containers", map[string]string{"SET": "new"}))
+	require.NoError(t, setEnvironment(set, map[string]string{"SET": "new"}))
 	containers, found, err := unstructured.NestedSlice(set.Object, "spec", "template", "spec", "containers")
 	require.NoError(t, err)
 	require.True(t, found)

@@ -207,5 +207,12 @@ require kubevirt.io/kubevirt v1.6.0
 
 tool (
 	kubevirt.io/kubevirt/cmd/virt-api
+	kubevirt.io/kubevirt/cmd/virt-chroot
 	kubevirt.io/kubevirt/cmd/virt-controller
+	kubevirt.io/kubevirt/cmd/virt-freezer
+	kubevirt.io/kubevirt/cmd/virt-handler
+	kubevirt.io/kubevirt/cmd/virt-launcher
+	kubevirt.io/kubevirt/cmd/virt-launcher-monitor
+	kubevirt.io/kubevirt/cmd/virt-probe
+	kubevirt.io/kubevirt/cmd/virt-tail
 )

@@ -222,7 +222,18 @@ tool (
 
 require kubevirt.io/kubevirt v1.8.4
 
+// Not served by the Go module proxy.
+replace libguestfs.org/libnbd => ../node-1.9/libnbd
+
 tool (
 	kubevirt.io/kubevirt/cmd/virt-api
+	kubevirt.io/kubevirt/cmd/virt-chroot
 	kubevirt.io/kubevirt/cmd/virt-controller
+	kubevirt.io/kubevirt/cmd/virt-freezer
+	kubevirt.io/kubevirt/cmd/virt-handler
+	kubevirt.io/kubevirt/cmd/virt-launcher
+	kubevirt.io/kubevirt/cmd/virt-launcher-monitor
+	kubevirt.io/kubevirt/cmd/virt-launcher/libvirt-hook-client
+	kubevirt.io/kubevirt/cmd/virt-probe
+	kubevirt.io/kubevirt/cmd/virt-tail
 )

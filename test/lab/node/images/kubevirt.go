@@ -41,9 +41,13 @@ func writeKubeVirt(ctx context.Context, built *binaries.Binaries, root, file str
 		return err
 	}
 	tag := ":" + string(built.KubeVirtVersion)
+	user := fmt.Sprint(qemu)
+	if built.KubeVirtVersion.Before("1.9") {
+		user = "" // node-labeller, which needs root, does not ask for it
+	}
 	return writeArchive(file, []string{lower, upper},
-		config{name: VirtLauncher + tag, user: fmt.Sprint(qemu), entrypoint: []string{"/usr/bin/virt-launcher"}},
-		config{name: NextVirtLauncher, user: fmt.Sprint(qemu), entrypoint: []string{"/usr/bin/virt-launcher"}, version: "next"},
+		config{name: VirtLauncher + tag, user: user, entrypoint: []string{"/usr/bin/virt-launcher"}},
+		config{name: NextVirtLauncher, user: user, entrypoint: []string{"/usr/bin/virt-launcher"}, version: "next"},
 		config{name: VirtHandler + tag, entrypoint: []string{"/usr/bin/virt-handler"}},
 		config{name: Importer, entrypoint: []string{"/usr/bin/cdi-importer"}},
 		config{name: Cloner, entrypoint: []string{"/usr/bin/cloner_startup.sh"}},
@@ -91,7 +95,7 @@ func fillUpper(ctx context.Context, built *binaries.Binaries, root, folder strin
 	for name, file := range built.CDIPrograms() {
 		copies = append(copies, fileCopy{from: os.DirFS(filepath.Dir(file)), name: filepath.Base(file), to: "usr/bin/" + name, mode: 0o755})
 	}
-	for _, name := range binaries.NodeProgramNames() {
+	for _, name := range built.NodeProgramNames() {
 		copies = append(copies, fileCopy{from: programs, name: name, to: "usr/bin/" + name, mode: 0o755})
 	}
 	for _, c := range copies {

@@ -1,0 +1,1 @@
+../../../kubevirt-1.6/cmd/virt-handler-manifest/main.go

@@ -1,0 +1,1 @@
+../../node-1.9/additions/virt-handler.go

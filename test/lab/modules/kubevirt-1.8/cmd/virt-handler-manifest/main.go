@@ -1,0 +1,1 @@
+../../../node-1.9/cmd/virt-handler-manifest/main.go
