@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/cluster"
@@ -136,10 +137,26 @@ func hostObstacle(instance *kubevirtv1.VirtualMachineInstance) (reason, message 
 	if message := networkObstacle(instance); message != "" {
 		return kubevirtv1.VirtualMachineInstanceReasonInterfaceNotMigratable, message
 	}
-	if devices := instance.Spec.Domain.Devices; len(devices.GPUs) > 0 || len(devices.HostDevices) > 0 {
-		return kubevirtv1.VirtualMachineInstanceReasonHostDeviceNotMigratable, "VMI uses a PCI host devices"
+	if message := deviceObstacle(instance); message != "" {
+		return kubevirtv1.VirtualMachineInstanceReasonHostDeviceNotMigratable, message
 	}
 	return "", ""
+}
+
+// deviceObstacle returns why the host's devices prevent migration, or "" (pkg/virt-handler/vm.go).
+func deviceObstacle(instance *kubevirtv1.VirtualMachineInstance) string {
+	devices := instance.Spec.Domain.Devices
+	switch {
+	case len(devices.GPUs)+len(devices.HostDevices) == 0:
+		return ""
+	case launcherBefore(instance, "1.9"):
+		return "VMI uses a PCI host devices"
+	case len(devices.HostDevices) > 0:
+		return "VMI specifies non-migratable generic PCI host device"
+	case len(devices.GPUs) > 1:
+		return "VMI specifies too many GPUs"
+	}
+	return "VMI specifies a GPU but feature gate VGPULiveMigration is not enabled"
 }
 
 // migrationMethod returns whether a migration would have to copy disks.
@@ -165,14 +182,19 @@ func networkObstacle(instance *kubevirtv1.VirtualMachineInstance) string {
 	return ""
 }
 
-// bridgeHint returns a part of KubeVirt's message, which 1.8 has removed (pkg/network/vmispec/interface.go). The version is that of the
-// instance's launcher.
+// bridgeHint returns a part of KubeVirt's message, which 1.8 has removed (pkg/network/vmispec/interface.go).
 func bridgeHint(instance *kubevirtv1.VirtualMachineInstance) string {
-	image := instance.Status.LauncherContainerImageVersion
-	if strings.Contains(image, ":v1.6.") || strings.Contains(image, ":v1.7.") {
+	if launcherBefore(instance, "1.8") {
 		return fmt.Sprintf(", bridge with %s VM annotation", kubevirtv1.AllowPodBridgeNetworkLiveMigrationAnnotation)
 	}
 	return ""
+}
+
+// launcherBefore reports whether KubeVirt, whose version is that of the instance's launcher, is older than a minor version.
+func launcherBefore(instance *kubevirtv1.VirtualMachineInstance, minor string) bool {
+	_, tag, _ := strings.Cut(instance.Status.LauncherContainerImageVersion, ":")
+	found, err := version.ParseGeneric(tag)
+	return err == nil && found.LessThan(version.MustParseGeneric(minor))
 }
 
 // diskObstacle returns which volume prevents migration, or "".

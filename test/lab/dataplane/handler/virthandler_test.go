@@ -143,6 +143,29 @@ func TestNetworkObstacle(t *testing.T) {
 	}
 }
 
+func TestDeviceObstacle(t *testing.T) {
+	t.Parallel()
+	gpu := kubevirtv1.GPU{Name: "gpu"}
+	one := kubevirtv1.Devices{GPUs: []kubevirtv1.GPU{gpu}}
+	two := kubevirtv1.Devices{GPUs: []kubevirtv1.GPU{gpu, gpu}}
+	card := kubevirtv1.Devices{HostDevices: []kubevirtv1.HostDevice{{Name: "card"}}}
+	for want, tc := range map[string]struct {
+		version string
+		devices kubevirtv1.Devices
+	}{
+		"":                            {version: "v1.9.0"},
+		"VMI uses a PCI host devices": {version: "v1.8.4", devices: one},
+		"VMI specifies a GPU but feature gate VGPULiveMigration is not enabled": {version: "v1.9.0", devices: one},
+		"VMI specifies too many GPUs":                                           {version: "v1.9.0", devices: two},
+		"VMI specifies non-migratable generic PCI host device":                  {version: "v1.9.0", devices: card},
+	} {
+		instance := testInstance()
+		instance.Spec.Domain.Devices = tc.devices
+		instance.Status.LauncherContainerImageVersion = "lab.local/virt-launcher:" + tc.version
+		require.Equal(t, want, deviceObstacle(instance))
+	}
+}
+
 func TestShutdownRequest(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
