@@ -185,7 +185,7 @@ test-node: ## Run the driver and a Shoot on real provider nodes: kubelet, virt-h
 	cd extension && $(GOTEST) -tags=node -timeout=$(NODE_TIMEOUT) -v ./test/node
 
 .PHONY: test-migration
-test-migration: ## Live-migrate one machine between real provider nodes, as a part of make verify: the short half of make test-node.
+test-migration: ## Live-migrate one machine between real provider nodes, as a part of make verify: the short half of make test-node. KUBEVIRT=1.8 chooses a version.
 	$(GOTEST) -tags=node -timeout=$(TEST_TIMEOUT) -run='^TestLiveMigration$$' -v ./test/integration/node
 
 .PHONY: soak

@@ -329,7 +329,7 @@ func TestKubernetesLdflags(t *testing.T) {
 }
 
 // TestEveryVersionIsTested requires the weekly workflow to run the driver's and the extension's tests
-// with the versions of each component that the tests of every change do not run.
+// with the versions of each component that the tests of every change do not run, and real nodes with those of KubeVirt.
 func TestEveryVersionIsTested(t *testing.T) {
 	t.Parallel()
 	workflow, err := os.ReadFile("../../../.github/workflows/weekly.yaml")
@@ -340,6 +340,8 @@ func TestEveryVersionIsTested(t *testing.T) {
 		for _, minor := range minors {
 			command := "- command: test-integration " + c.variable + "=" + minor + "\n"
 			require.Equal(t, minor != c.preset, strings.Contains(string(workflow), command), command)
+			onNodes := " make test-migration " + c.variable + "=" + minor + "\n"
+			require.Equal(t, c == kubeVirt && minor != c.preset, strings.Contains(string(workflow), onNodes), onNodes)
 		}
 	}
 }
