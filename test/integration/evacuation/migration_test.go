@@ -4,17 +4,15 @@
 package evacuation
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/guests"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
 )
@@ -44,28 +42,10 @@ func TestLiveMigration(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		fields string
-		moved  bool
-		phases []kubevirtv1.VirtualMachineInstanceMigrationPhase
+		end    kubevirtv1.VirtualMachineInstanceMigrationPhase
 	}{
-		"Succeeds": {
-			reason: "virt-controller's phases, each once",
-			fields: migratable,
-			moved:  true,
-			phases: []kubevirtv1.VirtualMachineInstanceMigrationPhase{
-				kubevirtv1.MigrationPending, kubevirtv1.MigrationScheduling, kubevirtv1.MigrationScheduled,
-				kubevirtv1.MigrationPreparingTarget, kubevirtv1.MigrationTargetReady, kubevirtv1.MigrationRunning,
-				kubevirtv1.MigrationSucceeded,
-			},
-		},
-		"Fails": {
-			reason: "the source gives up while it copies",
-			fields: hanging,
-			phases: []kubevirtv1.VirtualMachineInstanceMigrationPhase{
-				kubevirtv1.MigrationPending, kubevirtv1.MigrationScheduling, kubevirtv1.MigrationScheduled,
-				kubevirtv1.MigrationPreparingTarget, kubevirtv1.MigrationTargetReady, kubevirtv1.MigrationRunning,
-				kubevirtv1.MigrationFailed,
-			},
-		},
+		"Succeeds": {reason: "the target takes the guest over", fields: migratable, end: kubevirtv1.MigrationSucceeded},
+		"Fails":    {reason: "the source gives up while it copies", fields: hanging, end: kubevirtv1.MigrationFailed},
 	}
 
 	for name, tc := range tests {
@@ -77,46 +57,58 @@ func TestLiveMigration(t *testing.T) {
 
 			m := s.NewMachine("zone-a", harness.EphemeralRoot)
 			m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw, tc.fields)
+			s.RegisterMachine(t, m)
 
-			runMachine(t, s, m, d)
-			migration := migrate(t, s, m.Name())
-			if !tc.moved {
+			_, err := m.Create(t.Context(), d)
+			require.NoError(t, err)
+			guests.AwaitAgent(t, s, m.Name())
+
+			migration := guests.StartMigration(t, s, m.Name())
+			if tc.end == kubevirtv1.MigrationFailed {
 				failWhileRunning(t, s, migration)
 			}
-			require.Equal(t, tc.phases, phasesUntilEnd(t, s, migration), tc.reason)
-			requireMigrated(t, s, m, tc.moved)
+
+			guests.RequireMigrationEnd(t, s, migration, tc.end)
 			harness.RequireDeleted(t, m, d)
 			s.RequireNothingLeft(t)
 		})
 	}
 }
 
-// runMachine creates a machine and waits until its guest runs and can migrate.
-func runMachine(t *testing.T, s *harness.Shoot, m *harness.Machine, d driver.Driver) {
-	t.Helper()
+// TestObstacle creates machines that cannot migrate.
+func TestObstacle(t *testing.T) {
+	t.Parallel()
 
-	_, err := m.Create(t.Context(), d)
-	require.NoError(t, err)
+	for name, tc := range map[string]struct {
+		reason   string
+		root     string
+		fields   string
+		obstacle guests.Obstacle
+	}{
+		"Bridge": {reason: "the default binding", root: harness.EphemeralRoot, fields: `{}`, obstacle: guests.BridgeObstacle},
+		"Volume": {
+			reason: "the access mode",
+			root: `{"source":{"registry":{"url":"docker://registry.example.com/worker:1"}},"storage":{"storageClassName":"immediate",
+				"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`,
+			fields:   migratable,
+			obstacle: guests.VolumeObstacle,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 
-	harness.Eventually(t, m.Name()+" can migrate", func(ctx context.Context) (bool, error) {
-		list, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).List(ctx, metav1.ListOptions{})
+			s := harness.NewShoot(t)
+			d := harness.NewDriver(harness.Settings{})
+			m := s.NewMachine("zone-a", tc.root)
+			m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw, tc.fields)
 
-		return err == nil && len(list.Items) == 1 && list.Items[0].IsMigratable(), err
-	})
-}
-
-// migrate creates the migration of an instance.
-func migrate(t *testing.T, s *harness.Shoot, instance string) *kubevirtv1.VirtualMachineInstanceMigration {
-	t.Helper()
-
-	migration, err := s.KubeVirt.KubevirtV1().VirtualMachineInstanceMigrations(s.ProviderNamespace).Create(t.Context(),
-		&kubevirtv1.VirtualMachineInstanceMigration{
-			ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
-			Spec:       kubevirtv1.VirtualMachineInstanceMigrationSpec{VMIName: instance},
-		}, metav1.CreateOptions{})
-	require.NoError(t, err)
-
-	return migration
+			_, err := m.Create(t.Context(), d)
+			require.NoError(t, err)
+			m.AwaitScheduled(t, d)
+			guests.AwaitObstacle(t, s, m.Name(), tc.obstacle)
+			harness.RequireDeleted(t, m, d)
+		})
+	}
 }
 
 // failWhileRunning lets a hanging migration fail. It waits for the phase Running first:
@@ -124,7 +116,7 @@ func migrate(t *testing.T, s *harness.Shoot, instance string) *kubevirtv1.Virtua
 // it has started.
 func failWhileRunning(t *testing.T, s *harness.Shoot, migration *kubevirtv1.VirtualMachineInstanceMigration) {
 	t.Helper()
-	awaitMigration(t, s, migration, "runs", func(m *kubevirtv1.VirtualMachineInstanceMigration) bool {
+	guests.AwaitMigration(t, s, migration, "runs", func(m *kubevirtv1.VirtualMachineInstanceMigration) bool {
 		return m.Status.Phase == kubevirtv1.MigrationRunning
 	})
 
@@ -132,64 +124,4 @@ func failWhileRunning(t *testing.T, s *harness.Shoot, migration *kubevirtv1.Virt
 	_, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Patch(t.Context(), migration.Spec.VMIName,
 		types.MergePatchType, fails, metav1.PatchOptions{})
 	require.NoError(t, err)
-}
-
-// phasesUntilEnd waits until a migration ends, and returns all its phases.
-func phasesUntilEnd(
-	t *testing.T, s *harness.Shoot, migration *kubevirtv1.VirtualMachineInstanceMigration,
-) []kubevirtv1.VirtualMachineInstanceMigrationPhase {
-	t.Helper()
-	ended := awaitMigration(t, s, migration, "ends", (*kubevirtv1.VirtualMachineInstanceMigration).IsFinal)
-
-	phases := make([]kubevirtv1.VirtualMachineInstanceMigrationPhase, 0, len(ended.Status.PhaseTransitionTimestamps))
-	for _, transition := range ended.Status.PhaseTransitionTimestamps {
-		phases = append(phases, transition.Phase)
-	}
-
-	return phases
-}
-
-// awaitMigration waits for a state of a migration, and returns the migration in that state.
-func awaitMigration(
-	t *testing.T, s *harness.Shoot, migration *kubevirtv1.VirtualMachineInstanceMigration,
-	state string, reached func(*kubevirtv1.VirtualMachineInstanceMigration) bool,
-) *kubevirtv1.VirtualMachineInstanceMigration {
-	t.Helper()
-
-	harness.Eventually(t, migration.Name+" "+state, func(ctx context.Context) (bool, error) {
-		read, err := s.KubeVirt.KubevirtV1().VirtualMachineInstanceMigrations(s.ProviderNamespace).
-			Get(ctx, migration.Name, metav1.GetOptions{})
-		migration = read
-
-		return err == nil && reached(read), err
-	})
-
-	return migration
-}
-
-// requireMigrated requires that the guest runs on its target node, or on its source node if it was
-// not moved, and that no other launcher is left running.
-func requireMigrated(t *testing.T, s *harness.Shoot, m *harness.Machine, moved bool) {
-	t.Helper()
-
-	instance, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(t.Context(), m.Name(), metav1.GetOptions{})
-	require.NoError(t, err)
-
-	state := instance.Status.MigrationState
-	require.Equal(t, kubevirtv1.Running, instance.Status.Phase)
-	require.NotEqual(t, state.SourceNode, state.TargetNode)
-	require.Equal(t, map[bool]string{true: state.TargetNode, false: state.SourceNode}[moved], instance.Status.NodeName)
-
-	harness.Eventually(t, "only one launcher is running", func(ctx context.Context) (bool, error) {
-		pods, err := s.Kube.CoreV1().Pods(s.ProviderNamespace).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running"})
-
-		return err == nil && len(pods.Items) == 1 && pods.Items[0].Spec.NodeName == instance.Status.NodeName, err
-	})
-
-	left := map[bool]string{true: state.SourcePod, false: state.TargetPod}[moved]
-	harness.Eventually(t, "the other launcher is completed, and stays", func(ctx context.Context) (bool, error) {
-		pod, err := s.Kube.CoreV1().Pods(s.ProviderNamespace).Get(ctx, left, metav1.GetOptions{})
-
-		return err == nil && pod.Status.Phase == corev1.PodSucceeded, err
-	})
 }

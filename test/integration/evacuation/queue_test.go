@@ -13,6 +13,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/evacuation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/guests"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
 )
@@ -88,7 +89,7 @@ func TestForeignMigrationsAreAwaited(t *testing.T) {
 			reason: "virt-api rejects the driver's migration, since a user's is queued",
 			prepare: func(t *testing.T, e *evacuees, m *harness.Machine) {
 				t.Helper()
-				migrate(t, e.Shoot, m.Name())
+				guests.StartMigration(t, e.Shoot, m.Name())
 			},
 		},
 	}
@@ -115,7 +116,7 @@ func TestForeignMigrationsAreAwaited(t *testing.T) {
 			e.told.await(t, m, "EvacuationMigrating", "")
 
 			waiting := onlyMigration(t, e.Shoot)
-			awaitMigration(t, e.Shoot, waiting, "has waited for long", func(m *kubevirtv1.VirtualMachineInstanceMigration) bool {
+			guests.AwaitMigration(t, e.Shoot, waiting, "has waited for long", func(m *kubevirtv1.VirtualMachineInstanceMigration) bool {
 				return time.Since(m.CreationTimestamp.Time) > timeout+5*time.Second
 			})
 			require.Equal(t, kubevirtv1.MigrationPending, onlyMigration(t, e.Shoot).Status.Phase, tc.reason)
@@ -136,7 +137,7 @@ func takePlaces(t *testing.T, s *harness.Shoot, machines []*harness.Machine) (re
 	var migrations []*kubevirtv1.VirtualMachineInstanceMigration
 
 	for _, m := range machines {
-		migrations = append(migrations, awaitMigration(t, s, migrate(t, s, m.Name()), "runs", (*kubevirtv1.VirtualMachineInstanceMigration).IsRunning))
+		migrations = append(migrations, guests.AwaitMigration(t, s, guests.StartMigration(t, s, m.Name()), "runs", (*kubevirtv1.VirtualMachineInstanceMigration).IsRunning))
 	}
 
 	return func() {

@@ -22,6 +22,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	migrationsv1alpha1 "kubevirt.io/api/migrations/v1alpha1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/guests"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node/images"
 )
@@ -127,6 +128,7 @@ func TestEvacuation_DriverStopped(t *testing.T) {
 	w.cordonOthers(t, source, "cordon")
 	w.AddPool(t, localPool, 1, importedSpec(corev1.ReadWriteOnce, localGracePeriod)(t, w.Shoot))
 	local := w.awaitMachine(t, localPool)
+	guests.AwaitObstacle(t, w.Shoot, local.Name, guests.VolumeObstacle)
 
 	w.cordonOthers(t, source, "uncordon")
 	w.slowMigrations(t)

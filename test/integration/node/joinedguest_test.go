@@ -20,8 +20,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/guests"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
@@ -102,23 +102,7 @@ func (w *worker) requireGuest(t *testing.T) {
 func (w *worker) requireAgent(t *testing.T) {
 	t.Helper()
 
-	w.awaitInstance(t, "the guest's agent is connected", func(found *kubevirtv1.VirtualMachineInstance) bool {
-		for _, condition := range found.Status.Conditions {
-			if condition.Type == kubevirtv1.VirtualMachineInstanceAgentConnected {
-				return condition.Status == corev1.ConditionTrue && found.Status.GuestOSInfo.ID != ""
-			}
-		}
-
-		return false
-	})
-
-	status := w.instance(t).Status
-	require.Equal(t, "debian", status.GuestOSInfo.ID)
-
-	for _, one := range status.Interfaces {
-		require.NotEmpty(t, one.InterfaceName, one.Name)
-		require.True(t, one.Name == "" || one.IP != "", one.Name)
-	}
+	require.Equal(t, "debian", guests.AwaitAgent(t, w.Shoot, w.machine.Name).Status.GuestOSInfo.ID)
 }
 
 // certificate returns a checksum of kubelet's client certificate and key.

@@ -10,19 +10,17 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/guests"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
 )
@@ -137,12 +135,7 @@ func TestNetworks_PodBridge(t *testing.T) {
 	address := w.awaitAddress(t)
 	w.awaitConsole(t, "address eth0 "+address)
 	w.requireGreetingFromOutside(t)
-	w.awaitInstance(t, "the instance cannot migrate", func(found *kubevirtv1.VirtualMachineInstance) bool {
-		return slices.ContainsFunc(found.Status.Conditions, func(c kubevirtv1.VirtualMachineInstanceCondition) bool {
-			return c.Type == kubevirtv1.VirtualMachineInstanceIsMigratable && c.Status == corev1.ConditionFalse &&
-				c.Reason == kubevirtv1.VirtualMachineInstanceReasonInterfaceNotMigratable
-		})
-	})
+	guests.AwaitObstacle(t, w.Shoot, w.machine.Name, guests.BridgeObstacle)
 	w.AwaitEnd(t)
 }
 

@@ -10,9 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/guests"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
@@ -33,13 +32,7 @@ func TestDiagnoseDrainOfLastNode(t *testing.T) {
 
 	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
-	awaitInstance(t, s, m, "it can be migrated", (*kubevirtv1.VirtualMachineInstance).IsMigratable)
-
-	_, err = s.KubeVirt.KubevirtV1().VirtualMachineInstanceMigrations(s.ProviderNamespace).Create(t.Context(), &kubevirtv1.VirtualMachineInstanceMigration{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "drain-"},
-		Spec:       kubevirtv1.VirtualMachineInstanceMigrationSpec{VMIName: m.Name()},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
+	guests.StartMigration(t, s, m.Name())
 
 	var got harness.Diagnosis
 

@@ -53,14 +53,11 @@ func newMigrating(t *testing.T) *migrating {
 		require.NoError(t, m.nodes.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
 	require.NoError(t, m.pods.Add(m.target))
-	m.instance.Labels = map[string]string{
-		kubevirtv1.NodeNameLabel: "here", kubevirtv1.MigrationTargetNodeNameLabel: "there", kubevirtv1.OutdatedLauncherImageLabel: "",
-	}
+	m.instance.Labels = map[string]string{kubevirtv1.NodeNameLabel: "here", kubevirtv1.MigrationTargetNodeNameLabel: "there"}
 	status := &m.instance.Status
 	status.Phase = kubevirtv1.Running
 	status.NodeName = "here"
 	status.EvacuationNodeName = "here"
-	status.MigrationMethod = kubevirtv1.BlockMigration
 	status.MigrationState = &kubevirtv1.VirtualMachineInstanceMigrationState{
 		MigrationUID: "migration",
 		SourceNode:   "here",
@@ -85,45 +82,6 @@ func (m *migrating) start(t *testing.T) *kubevirtv1.VirtualMachineInstanceMigrat
 	m.step()
 	require.NotNil(t, m.instance.Status.MigrationState.StartTimestamp)
 	return m.instance.Status.MigrationState
-}
-
-func TestMigrationMovesTheInstance(t *testing.T) {
-	t.Parallel()
-	m := newMigrating(t)
-	state := m.instance.Status.MigrationState
-
-	require.Zero(t, m.step())
-	require.Equal(t, handlerAddress("there"), state.TargetNodeAddress, "virt-controller waits for the address (TargetReady)")
-	require.NotEqual(t, m.target.Status.PodIP, state.TargetNodeAddress, "virt-handler listens, not the launcher")
-	require.Len(t, state.TargetDirectMigrationNodePorts, 3, "a container disk is copied")
-	require.Nil(t, state.StartTimestamp, "the two virt-handlers take one step at a time")
-
-	require.Zero(t, m.step())
-	require.Equal(t, kubevirtv1.MigrationPreCopy, state.Mode)
-	require.Equal(t, behaviour.DefaultMigrationLatency, m.step(), "the guest is being copied")
-	require.Nil(t, state.EndTimestamp)
-	require.Equal(t, "here", m.instance.Status.NodeName)
-
-	m.clock.advance(behaviour.DefaultMigrationLatency)
-	require.Zero(t, m.step())
-	require.Equal(t, "there", m.instance.Status.NodeName)
-	require.Equal(t, map[string]string{
-		kubevirtv1.NodeNameLabel: "there", kubevirtv1.MigrationTargetNodeNameLabel: "there",
-	}, m.instance.Labels)
-	require.Empty(t, m.instance.Status.EvacuationNodeName, "the evacuation is over")
-	require.True(t, state.TargetNodeDomainDetected)
-	require.NotNil(t, state.TargetNodeDomainReadyTimestamp)
-	require.False(t, state.Completed)
-
-	m.step()
-	require.True(t, state.Completed)
-	m.step()
-	require.NotContains(t, m.instance.Labels, kubevirtv1.MigrationTargetNodeNameLabel)
-
-	settled := m.instance.DeepCopy()
-	m.clock.advance(time.Hour)
-	require.Zero(t, m.step())
-	require.Equal(t, settled, m.instance)
 }
 
 func TestPodAddress(t *testing.T) {

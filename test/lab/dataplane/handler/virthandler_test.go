@@ -66,14 +66,11 @@ func TestInterfaceStatuses(t *testing.T) {
 	statuses := interfaceStatuses(instance, "10.244.0.9", true)
 	require.Len(t, statuses, 4)
 	require.Equal(t, "10.244.0.9", statuses[0].IP)
-	require.Equal(t, "domain, guest-agent", statuses[0].InfoSource)
 	require.Regexp(t, `^02(:[0-9a-f]{2}){5}$`, statuses[0].MAC)
 	require.Equal(t, "02:00:00:00:00:42", statuses[1].MAC)
 	require.Empty(t, statuses[1].IP, "the simulation assigns no addresses on secondary networks")
 	require.Equal(t, "pod1", statuses[1].PodInterfaceName)
 	require.Contains(t, statuses[1].InfoSource, "multus-status")
-	require.Empty(t, statuses[2].Name, "only the guest agent knows cni0")
-	require.NotEmpty(t, statuses[2].IP)
 
 	instance.Status.Interfaces = statuses
 	require.Equal(t, statuses, interfaceStatuses(instance, "10.244.0.9", true), "the statuses are stable")
@@ -125,21 +122,6 @@ func TestMigrationConditions(t *testing.T) {
 			require.Equal(t, tc.reason == "", conditions[0].Status == corev1.ConditionTrue)
 			require.Equal(t, tc.storage, conditions[1].Status)
 		})
-	}
-}
-
-func TestNetworkObstacle(t *testing.T) {
-	t.Parallel()
-	for version, want := range map[string]string{
-		"v1.7.0": "cannot migrate VMI which does not use masquerade, bridge with kubevirt.io/allow-pod-bridge-network-live-migration " +
-			"VM annotation or a migratable plugin to connect to the pod network",
-		"v1.8.4": "cannot migrate VMI which does not use masquerade or a migratable plugin to connect to the pod network",
-		"v1.9.0": "cannot migrate VMI which does not use masquerade or a migratable plugin to connect to the pod network",
-	} {
-		instance := testInstance()
-		instance.Spec.Domain.Devices.Interfaces[0].InterfaceBindingMethod = kubevirtv1.InterfaceBindingMethod{Bridge: &kubevirtv1.InterfaceBridge{}}
-		instance.Status.LauncherContainerImageVersion = "lab.local/virt-launcher:" + version
-		require.Equal(t, want, networkObstacle(instance), version)
 	}
 }
 
