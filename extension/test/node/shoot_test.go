@@ -38,7 +38,7 @@ const bootLimit = 40 * time.Minute
 
 // TestShoot creates a Shoot as the guide does, but for its image: Debian boots on a real node, and its kubelet joins the shoot. Its own
 // cloud-controller-manager initializes the Node, a client outside of the provider cluster reaches a pod through a load balancer, a user the worker
-// through a bastion, and the drain of the provider node migrates the machine.
+// through a bastion, and the drain of the provider node migrates the machine, which then answers in a network of the Shoot and in a shared one.
 func TestShoot(t *testing.T) {
 	shoot := newShoot(t)
 	began := time.Now()
@@ -59,6 +59,7 @@ func TestShoot(t *testing.T) {
 	t.Run("LoadBalancer", func(t *testing.T) { requireLoadBalancer(t, worker) })
 	t.Run("Bastion", func(t *testing.T) { requireBastion(t, shoot, worker) })
 	t.Run("Drain", func(t *testing.T) { requireMigration(t, worker, instance) })
+	t.Run("Networks", func(t *testing.T) { requireNetworks(t, instance) })
 	t.Run("Deletion", func(t *testing.T) { requireNothingLeft(t, shoot) })
 }
 
@@ -68,7 +69,8 @@ func newShoot(t *testing.T) *seed.Botanist {
 
 	profile := &gardencorev1beta1.CloudProfile{}
 	require.NoError(t, theSeed.Read(seed.ExampleCloudProfile, profile))
-	useImage(t, profile)
+	configure(t, profile)
+	createSharedNetwork(t)
 
 	machineType := slices.IndexFunc(profile.Spec.MachineTypes, func(m gardencorev1beta1.MachineType) bool { return m.Name == "small" })
 	profile.Spec.MachineTypes[machineType].Memory = resource.MustParse("1Gi")
@@ -101,13 +103,17 @@ func newShoot(t *testing.T) *seed.Botanist {
 	return shoot
 }
 
-// infrastructure returns the configuration of a Shoot whose machines can migrate.
+// infrastructure returns the configuration of a Shoot whose machines can migrate, with a network of its own and a shared one.
 func infrastructure(t *testing.T) *runtime.RawExtension {
 	t.Helper()
 
 	config := &v1alpha1.InfrastructureConfig{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "InfrastructureConfig"},
-		Networks: v1alpha1.NetworksConfig{Pod: &v1alpha1.PodNetwork{Binding: "masquerade"}},
+		Networks: v1alpha1.NetworksConfig{
+			Pod:            &v1alpha1.PodNetwork{Binding: v1alpha1.BindingMasquerade},
+			TenantNetworks: []v1alpha1.TenantNetwork{{Name: tenantNetwork, Config: networkOn(0, tenantNetwork)}},
+			SharedNetworks: []v1alpha1.SharedNetwork{{Namespace: metav1.NamespaceDefault, Name: sharedNetwork}},
+		},
 	}
 	raw, err := json.Marshal(config)
 	require.NoError(t, err)
@@ -115,8 +121,9 @@ func infrastructure(t *testing.T) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: raw}
 }
 
-// useImage serves the image of guests with kubelet in the nodes' network until the end of the test, as that of all machine images and bastions.
-func useImage(t *testing.T, profile *gardencorev1beta1.CloudProfile) {
+// configure serves the image of guests with kubelet in the nodes' network until the end of the test, as that of all machine images and bastions. It
+// offers the shared network only.
+func configure(t *testing.T, profile *gardencorev1beta1.CloudProfile) {
 	t.Helper()
 
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", node.Gateway+":0")
@@ -133,6 +140,7 @@ func useImage(t *testing.T, profile *gardencorev1beta1.CloudProfile) {
 
 	config := &v1alpha1.CloudProfileConfig{}
 	require.NoError(t, json.Unmarshal(profile.Spec.ProviderConfig.Raw, config))
+	config.SharedNetworks = []v1alpha1.OfferedNetwork{{Namespace: metav1.NamespaceDefault, Name: sharedNetwork}}
 	config.Bastion = &v1alpha1.OfferedBastion{ContainerDisk: kubevirtv1.ContainerDiskSource{Image: theSeed.GuestDisk()}}
 
 	for i := range config.MachineImages {

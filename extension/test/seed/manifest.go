@@ -46,19 +46,26 @@ func (s *Seed) Read(name string, into any) error {
 	return yaml.UnmarshalStrict(content, into)
 }
 
-// applyNetworks applies the kind of Multus' networks to the provider cluster, and makes the networks of
-// the namespace default readable for all shoots.
+// applyNetworks makes the networks of the namespace default of the provider cluster readable for all shoots, and applies the kind of Multus'
+// networks where Multus itself does not run.
 func (s *Seed) applyNetworks(ctx context.Context) error {
-	if s.withRealNodes { // Multus itself runs on them.
-		return nil
+	names := []string{"multus", "sharednetworks"}
+	if s.withRealNodes {
+		names = names[1:]
 	}
 
-	multus, err := manifests.ReadFile("manifests/multus.yaml")
-	if err != nil {
-		return err
+	for _, name := range names {
+		objects, err := manifests.ReadFile("manifests/" + name + ".yaml")
+		if err != nil {
+			return err
+		}
+
+		if err := s.apply(ctx, s.state.ProviderKubeconfig, name, string(objects)); err != nil {
+			return err
+		}
 	}
 
-	return s.apply(ctx, s.state.ProviderKubeconfig, "multus", string(multus))
+	return nil
 }
 
 // apply applies objects in YAML to a cluster.
