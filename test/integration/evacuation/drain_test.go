@@ -151,12 +151,13 @@ func TestDrainOfAProviderNode(t *testing.T) {
 	t.Run("Replaced", func(t *testing.T) {
 		t.Parallel()
 
-		// Two at a time: machine-controller-manager takes half a minute for each.
-		m := newMaintained(t, 5, `{}`, "--evacuation", "--evacuation-max-per-deployment=2")
+		// One at a time, as by default: if two Nodes of a pool are drained at once, a pod that leaves the one may be bound to the other
+		// in the moment in which machine-controller-manager cordons it, which then does not evict it.
+		m := newMaintained(t, 3, `{}`, "--evacuation")
 		m.drain(t)
 
 		require.Len(t, m.Deletions(), m.workers, "machines on a bridge cannot migrate")
-		m.RequireAtMostAway(t, 2)
+		m.RequireAtMostAway(t, 1)
 		m.RequireEvicted(t, m.workers)
 		m.RequireBudgetsKept(t, m.apps...)
 		m.end(t)
