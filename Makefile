@@ -12,7 +12,9 @@ COMMIT  := $(shell git describe --always --abbrev=40 --exclude='*' --dirty 2>/de
 # The commit time, as in https://reproducible-builds.org/docs/source-date-epoch/.
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(VERSION) -X k8s.io/component-base/version.gitCommit=$(COMMIT)
-GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
+# As the programs of the lab, with which they share packages (test/lab/compile).
+BUILD   := CGO_ENABLED=0 go build -trimpath -buildvcs=false -gcflags=all=-dwarf=false
+GOBUILD := $(BUILD) -ldflags '$(LDFLAGS)'
 
 # With this variable, the lab would use the etcd and kube-apiserver of its folder instead of the
 # ones that it builds.
@@ -27,7 +29,7 @@ export KUBERNETES KUBEVIRT CDI
 
 # Builds the command for labs and their scenarios, and becomes it, so that signals reach it. Make
 # exports the variables of its command line, such as KEEP.
-LAB := mkdir -p bin && go build -buildvcs=false -o bin/lab ./test/lab && exec bin/lab
+LAB := mkdir -p bin && $(BUILD) -o bin/lab ./test/lab && exec bin/lab
 
 # Run every test, even if Go has a cached result: Go's cache
 # ignores changes of files outside the module of the test.
@@ -88,7 +90,7 @@ demo-stop: ## Stop the lab that `make demo KEEP=1` left running.
 
 .PHONY: demo-restart
 demo-restart: ## Build the driver, and restart it in the lab that `make demo KEEP=1` left running.
-	@go build -buildvcs=false -ldflags='-s -w' -o bin/ ./cmd/... && $(LAB) restart --name demo
+	@$(BUILD) -ldflags='-s -w' -o bin/ ./cmd/... && $(LAB) restart --name demo
 
 .PHONY: build
 build: ## Build the driver's commands into bin/.

@@ -121,7 +121,7 @@ func TestMakefile_BuildFlags(t *testing.T) {
 	t.Parallel()
 
 	makefile := read(t, "../Makefile")
-	require.Contains(t, makefile, "\nGOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'\n")
+	require.Contains(t, makefile, "\nBUILD   := CGO_ENABLED=0 go build -trimpath -buildvcs=false -gcflags=all=-dwarf=false\nGOBUILD := $(BUILD) -ldflags '$(LDFLAGS)'\n")
 	require.Contains(t, makefile, "$(GOBUILD) -o bin/linux-$$architecture/ ./cmd/...;", "make image")
 }
 

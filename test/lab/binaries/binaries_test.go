@@ -360,7 +360,7 @@ func TestInterruptedStepLeavesNothing(t *testing.T) { //nolint:paralleltest // s
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- step{module: module, target: target, outputs: []string{"x"}, produce: compile(ldflags, ".")}.run(ctx)
+		ended <- step{module: module, target: target, outputs: []string{"x"}, produce: compiled(ldflags, ".")}.run(ctx)
 	}()
 	require.Eventually(t, func() bool {
 		inTarget, err := filepath.Glob(filepath.Join(target, ".building", "go-build*", "*"))

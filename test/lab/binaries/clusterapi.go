@@ -59,7 +59,7 @@ func (l layout) clusterAPI(v *ClusterAPI) []step {
 			target:   l.targets[clusterAPI],
 			outputs:  []string{name, name + "-crds"},
 			estimate: estimate,
-			produce:  both(compile(ldflags, module), copied(module, "config/crd/bases")),
+			produce:  both(compiled(ldflags, module), copied(module, "config/crd/bases")),
 		}
 	}
 	return []step{

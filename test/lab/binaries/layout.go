@@ -16,6 +16,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/compile"
 )
 
 const ldflags = "-s -w"
@@ -79,7 +81,7 @@ func newLayout(modules, cache string, minor func(component) string) (layout, err
 // and platform, and the build flags.
 func hashModule(module fs.FS) (string, error) {
 	h := sha256.New()
-	fmt.Fprintln(h, runtime.Version(), runtime.GOOS, runtime.GOARCH, buildFlags(), kubernetesLdflags(""))
+	fmt.Fprintln(h, runtime.Version(), runtime.GOOS, runtime.GOARCH, compile.Flags(), kubernetesLdflags(""))
 	if err := HashFiles(h, module); err != nil {
 		return "", fmt.Errorf("walk: %w", err)
 	}
@@ -124,16 +126,16 @@ func (l layout) steps(a assets) []step {
 		kube("kube-scheduler", 15*time.Second),
 		s("KubeVirt "+string(l.versions[kubeVirt.set]), kubeVirt.set, 160*time.Second, func() ([]string, producer) {
 			return []string{"virt-api", "virt-controller", "manifests.json"}, both(
-				compile(ldflags, "kubevirt.io/kubevirt/cmd/virt-api", "kubevirt.io/kubevirt/cmd/virt-controller"),
+				compiled(ldflags, "kubevirt.io/kubevirt/cmd/virt-api", "kubevirt.io/kubevirt/cmd/virt-controller"),
 				printed("./cmd/kubevirt-manifests"))
 		}),
 		s("CDI "+string(l.versions[cdi.set]), cdi.set, 130*time.Second, func() ([]string, producer) {
 			return []string{"cdi-apiserver", "cdi-controller", "manifests.json"}, both(
-				compile(ldflags, "./cmd/cdi-apiserver", "./cmd/cdi-controller"), printed("./cmd/cdi-manifests"))
+				compiled(ldflags, "./cmd/cdi-apiserver", "./cmd/cdi-controller"), printed("./cmd/cdi-manifests"))
 		}),
 		s("machine-controller-manager", "mcm", 80*time.Second, func() ([]string, producer) {
 			return []string{"machine-controller-manager", "crds"}, both(
-				compile(ldflags, mcmModule+"/cmd/machine-controller-manager"), copied(mcmModule, "kubernetes/crds"))
+				compiled(ldflags, mcmModule+"/cmd/machine-controller-manager"), copied(mcmModule, "kubernetes/crds"))
 		}),
 	}
 	var wanted []step
@@ -165,7 +167,7 @@ func (l layout) gardener() step {
 		target:   l.targets["gardener"],
 		outputs:  []string{resourceManager, gardenerAPIServer},
 		estimate: 400 * time.Second,
-		produce:  compile(ldflags, commands+resourceManager, commands+gardenerAPIServer),
+		produce:  compiled(ldflags, commands+resourceManager, commands+gardenerAPIServer),
 	}
 }
 
@@ -178,7 +180,7 @@ func (l layout) promQL() step {
 		target:   l.targets["prometheus"],
 		outputs:  []string{"promql"},
 		estimate: 70 * time.Second,
-		produce:  compile(ldflags, "./cmd/promql"),
+		produce:  compiled(ldflags, "./cmd/promql"),
 	}
 }
 
@@ -186,7 +188,7 @@ type producer = func(ctx context.Context, s step, into string) error
 
 // one returns the outputs and producer of a step that builds a single binary.
 func one(name, flags, pkg string) func() ([]string, producer) {
-	return func() ([]string, producer) { return []string{name}, compile(flags, pkg) }
+	return func() ([]string, producer) { return []string{name}, compiled(flags, pkg) }
 }
 
 const mcmModule = "github.com/gardener/machine-controller-manager"

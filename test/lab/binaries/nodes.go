@@ -110,14 +110,14 @@ func (l layout) nodePrograms() []step {
 		packages = append(packages, kubeVirtCommands+map[string]string{"libvirt-hook-client": "virt-launcher/"}[name]+name)
 	}
 	return []step{
-		l.nodeStep("kubelet", "kubelet", 60*time.Second, []string{"kubelet"}, compile(kubernetesLdflags(l.versions["kubelet"]), "k8s.io/kubernetes/cmd/kubelet")),
+		l.nodeStep("kubelet", "kubelet", 60*time.Second, []string{"kubelet"}, compiled(kubernetesLdflags(l.versions["kubelet"]), "k8s.io/kubernetes/cmd/kubelet")),
 		l.nodeStep("runc", "runc", 40*time.Second, []string{"runc"}, compileWithC(tags, "github.com/opencontainers/runc")),
 		// libvirt_dlopen loads libvirt at run time, so that this machine needs no headers of it.
 		l.nodeStep("virt-launcher", nodeSet, 80*time.Second, []string{"virt-launcher"},
 			compileWithC(tags+",libvirt_dlopen", kubeVirtCommands+"virt-launcher")),
 		l.nodeStep("virt-handler", nodeSet, 40*time.Second, []string{"virt-handler"},
 			compileWithAddition(tags+",libvirt_dlopen", kubeVirtModule, "cmd/virt-handler", "additions/virt-handler.go")),
-		l.nodeStep("KubeVirt's other programs for nodes", nodeSet, 30*time.Second, static, compile(ldflags, packages...)),
+		l.nodeStep("KubeVirt's other programs for nodes", nodeSet, 30*time.Second, static, compiled(ldflags, packages...)),
 		l.nodeStep("container-disk", nodeSet, time.Second, []string{"container-disk"}, compiledFromC(kubeVirtModule, "cmd/container-disk-v2alpha/main.c")),
 		l.nodeStep("KubeVirt's files for launchers", nodeSet, time.Second, []string{launcherFiles}, copied(kubeVirtModule, "cmd/virt-launcher")),
 		l.nodeStep("virt-handler's DaemonSet", nodeSet, 5*time.Second, []string{virtHandlerManifest}, printed("./cmd/virt-handler-manifest")),
@@ -127,13 +127,13 @@ func (l layout) nodePrograms() []step {
 // servicePrograms returns the steps that build what imports, clones, Services and networks need.
 func (l layout) servicePrograms() []step {
 	return []step{
-		l.nodeStep("CDI's importer", cdi.set, 200*time.Second, []string{cdiImporter}, compile(ldflags, cdi.module+"/cmd/cdi-importer")),
+		l.nodeStep("CDI's importer", cdi.set, 200*time.Second, []string{cdiImporter}, compiled(ldflags, cdi.module+"/cmd/cdi-importer")),
 		l.nodeStep("CDI's cloner and upload server", cdi.set, 40*time.Second, []string{cdiCloner, cdiUploadServer, cdiClonerFiles},
-			both(compile(ldflags, cdi.module+"/cmd/cdi-cloner", cdi.module+"/cmd/cdi-uploadserver"), copied(cdi.module, "cmd/cdi-cloner"))),
-		l.nodeStep(kubeProxy, kubeProxy, 90*time.Second, []string{kubeProxy}, compile(kubernetesLdflags(l.versions["kubelet"]), "k8s.io/kubernetes/cmd/kube-proxy")),
-		l.nodeStep("CoreDNS", coreDNS, 120*time.Second, []string{coreDNS}, compile(ldflags, "./cmd/coredns")),
+			both(compiled(ldflags, cdi.module+"/cmd/cdi-cloner", cdi.module+"/cmd/cdi-uploadserver"), copied(cdi.module, "cmd/cdi-cloner"))),
+		l.nodeStep(kubeProxy, kubeProxy, 90*time.Second, []string{kubeProxy}, compiled(kubernetesLdflags(l.versions["kubelet"]), "k8s.io/kubernetes/cmd/kube-proxy")),
+		l.nodeStep("CoreDNS", coreDNS, 120*time.Second, []string{coreDNS}, compiled(ldflags, "./cmd/coredns")),
 		l.nodeStep("Multus", multus, 40*time.Second, []string{multus, multusFiles},
-			both(compile(ldflags, multusModule+"/cmd/multus"), copied(multusModule, "deployments"))),
+			both(compiled(ldflags, multusModule+"/cmd/multus"), copied(multusModule, "deployments"))),
 	}
 }
 

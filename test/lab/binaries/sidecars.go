@@ -93,7 +93,7 @@ func (s sidecarSet) step(l layout) step {
 		target:   l.targets[s.set],
 		outputs:  outputs,
 		estimate: s.estimate,
-		produce:  compile(ldflags, packages...),
+		produce:  compiled(ldflags, packages...),
 	}
 }
 
@@ -105,7 +105,7 @@ func (l layout) csiDriver() step {
 		target:   l.targets[csiDriver],
 		outputs:  []string{csiDriver},
 		estimate: 60 * time.Second,
-		produce:  compile(ldflags, "./cmd/csi-driver"),
+		produce:  compiled(ldflags, "./cmd/csi-driver"),
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/compile"
 )
 
 // step produces one or more files of a set.
@@ -67,8 +69,8 @@ func replace(from, to string) error {
 	return nil
 }
 
-// compile builds one package for each of the step's outputs.
-func compile(ldflags string, packages ...string) producer {
+// compiled builds one package for each of the step's outputs.
+func compiled(ldflags string, packages ...string) producer {
 	return func(ctx context.Context, s step, into string) error {
 		for i, name := range s.outputs {
 			if err := goBuild(ctx, s.module, ldflags, filepath.Join(into, name), packages[i]); err != nil {
@@ -138,16 +140,13 @@ func goBuild(ctx context.Context, module, ldflags, output, pkg string) error {
 
 // goBuildWith builds a package, or its files, with more variables of the environment and more flags.
 func goBuildWith(ctx context.Context, module string, environment []string, output string, pkg []string, flags ...string) error {
-	arguments := slices.Concat([]string{"build"}, buildFlags(), flags, []string{"-o", output}, pkg)
+	arguments := slices.Concat([]string{"build", "-mod=readonly"}, compile.Flags(), flags, []string{"-o", output}, pkg)
 	command := goCommand(ctx, module, arguments...)
 	command.Env = append(command.Env, environment...)
 	command.Env = append(command.Env, "GOTMPDIR="+filepath.Dir(output)) // removed with the step
 	_, err := runCommand(command)
 	return err
 }
-
-// buildFlags are part of the hash and the same for all sets.
-func buildFlags() []string { return []string{"-mod=readonly", "-trimpath", "-buildvcs=false"} }
 
 // goCommand keeps the caller's Go environment (proxy, caches, toolchain) except for settings that
 // would change the result.
