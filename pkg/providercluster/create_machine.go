@@ -30,18 +30,22 @@ func (m *Machines) CreateMachine(ctx context.Context, in *spi.CreateMachineInput
 		return nil, err
 	}
 
-	vm, err := render.VirtualMachine(withMigratable(ctx, c, in), c.Namespace)
-	if err != nil {
-		return nil, spi.Errorf(spi.ErrInvalid, "%w", err)
+	if _, err := render.VirtualMachine(in, c.Namespace); err != nil {
+		return nil, spi.Errorf(spi.ErrInvalid, "%w", err) // before anything is created
 	}
 
 	release := func() {}
 	defer func() { release() }()
 
+	known := in
 	steps := []func() error{func() (err error) {
 		release, err = m.holdImage(ctx, c, in)
 
 		return err
+	}, func() error {
+		known = withMigratable(ctx, c, in)
+
+		return nil
 	}}
 	for _, secret := range render.Secrets(in, c.Namespace) {
 		steps = append(steps, func() error { return ensureSecret(ctx, c, secret, in.Identity()) })
@@ -49,6 +53,11 @@ func (m *Machines) CreateMachine(ctx context.Context, in *spi.CreateMachineInput
 
 	if err := together(steps...); err != nil {
 		return nil, err
+	}
+
+	vm, err := render.VirtualMachine(known, c.Namespace)
+	if err != nil {
+		return nil, spi.Errorf(spi.ErrInvalid, "%w", err)
 	}
 
 	uid, err := ensureVirtualMachine(ctx, c, vm, in.Identity())

@@ -105,6 +105,18 @@ func TestMachines_RoundTrips(t *testing.T) {
 			return err
 		}
 	}
+	migratable := func(t *testing.T, m *Machines, kubeconfig []byte) error {
+		t.Helper()
+
+		in := hostileMachine(kubeconfig)
+		in.Evacuation = true
+		in.Spec.RootVolume.Storage.StorageClassName = ptr.To("shared")
+		in.Spec.Networks = []v1alpha1.Network{{Pod: &v1alpha1.PodNetwork{}, Masquerade: &kubevirtv1.InterfaceMasquerade{}}}
+
+		_, err := m.CreateMachine(t.Context(), in)
+
+		return err
+	}
 	remove := func(t *testing.T, m *Machines, kubeconfig []byte) error {
 		t.Helper()
 
@@ -165,6 +177,12 @@ func TestMachines_RoundTrips(t *testing.T) {
 			call:       create(image, "ssh-ed25519 AAAA one"),
 			roundTrips: 2,
 			requests:   []string{"POST secrets", "POST secrets", "POST datavolumes", "POST virtualmachines"},
+		},
+		"CreateMigratable": {
+			reason:     "what the access modes of the disk are is read while the rest is created",
+			call:       migratable,
+			roundTrips: 2,
+			requests:   []string{"GET shared", "POST secrets", "POST datavolumes", "POST virtualmachines"},
 		},
 		"Delete": {
 			reason:     "the watch begins with the deletion, and the Secrets are deleted while the instance, which is usually gone, is read",
