@@ -114,14 +114,20 @@ func (m *Machines) deleteAndAwait(
 	defer cancel()
 
 	return together(func() error {
+		deleted := false
+
+		defer func() {
+			if !deleted {
+				cancel() // There is nothing to wait for, also after a panic.
+			}
+		}()
+
 		err := c.VirtualMachines().DeleteUnchanged(ctx, vm)
 		if err == nil {
 			err = deleteLeftInstance(ctx, c, in, vm)
 		}
 
-		if err != nil {
-			cancel() // There is nothing to wait for.
-		}
+		deleted = err == nil
 
 		return err
 	}, func() error {
