@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -18,6 +19,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -25,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 )
 
@@ -35,6 +38,10 @@ func withSmallCache(options manager.Options) manager.Options {
 	options.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{
 		&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Pod{}, &appsv1.Deployment{}, &resourcesv1alpha1.ManagedResource{},
 		&coordinationv1.Lease{}, &admissionregistrationv1.MutatingWebhookConfiguration{},
+	}}
+	options.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.Secret{}: {
+		Field:     fields.OneTermEqualSelector(metav1.ObjectNameField, v1beta1constants.SecretNameCloudProvider),
+		Transform: withoutForeignCredentials,
 	}}
 	options.Cache.DefaultTransform = withoutForeignContent
 	options.Cache.NewInformer = newInformer
@@ -75,6 +82,17 @@ func withoutForeignContent(object any) (any, error) {
 	}
 
 	return strip(object)
+}
+
+// withoutForeignCredentials drops the content of Secrets with the credentials of other infrastructures.
+func withoutForeignCredentials(object any) (any, error) {
+	if secret, ok := object.(*corev1.Secret); ok {
+		if _, has := secret.Data[providerspec.SecretKeyKubeconfig]; !has {
+			secret.Data = nil
+		}
+	}
+
+	return cache.TransformStripManagedFields()(object)
 }
 
 func reducedSpec(spec extensionsv1alpha1.DefaultSpec) extensionsv1alpha1.DefaultSpec {

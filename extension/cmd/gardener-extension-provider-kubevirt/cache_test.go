@@ -141,6 +141,7 @@ func (s *seed) newCache(t *testing.T, options manager.Options) cache.Cache {
 
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(extensionsv1alpha1.SchemeGroupVersion.WithKind("Cluster"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 
 	options.Cache.Scheme = scheme
 	options.Cache.Mapper = mapper
@@ -274,6 +275,22 @@ func requireReduced(t *testing.T, object any) {
 	require.Nil(t, extension.GetExtensionStatus().GetProviderStatus())
 	require.Nil(t, extension.GetExtensionStatus().GetState())
 	require.EqualValues(t, 7, extension.GetExtensionStatus().GetLastOperation().Progress, "the predicates compare it")
+}
+
+// TestWithoutForeignCredentials keeps only kubeconfigs, and what belongs to them.
+func TestWithoutForeignCredentials(t *testing.T) {
+	t.Parallel()
+
+	object := metav1.ObjectMeta{Name: "cloudprovider", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "gardenlet"}}}
+
+	for key, want := range map[string]map[string][]byte{
+		"kubeconfig":      {"kubeconfig": []byte("a"), "token": []byte("b")},
+		"secretAccessKey": nil,
+	} {
+		reduced, err := withoutForeignCredentials(&corev1.Secret{ObjectMeta: object, Data: map[string][]byte{key: []byte("a"), "token": []byte("b")}})
+		require.NoError(t, err)
+		require.Equal(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "cloudprovider"}, Data: want}, reduced)
+	}
 }
 
 // TestDropForeignMachine drops the content of a Machine whose provider ID another driver wrote, and keeps what may belong

@@ -119,21 +119,21 @@ func (l layout) steps(a assets) []step {
 			one(name, kubernetesLdflags(kubernetesVersion), "k8s.io/kubernetes/cmd/"+name))
 	}
 	all := []step{
-		kube("kube-apiserver", 260*time.Second),
-		s("etcd", "etcd", 30*time.Second, one("etcd", ldflags, "go.etcd.io/etcd/server/v3")),
-		kube("kubectl", 30*time.Second),
-		kube("kube-controller-manager", 70*time.Second),
-		kube("kube-scheduler", 15*time.Second),
-		s("KubeVirt "+string(l.versions[kubeVirt.set]), kubeVirt.set, 160*time.Second, func() ([]string, producer) {
+		kube("kube-apiserver", 280*time.Second),
+		s("etcd", "etcd", 25*time.Second, one("etcd", ldflags, "go.etcd.io/etcd/server/v3")),
+		kube("kubectl", 40*time.Second),
+		kube("kube-controller-manager", 120*time.Second),
+		kube("kube-scheduler", 10*time.Second),
+		s("KubeVirt "+string(l.versions[kubeVirt.set]), kubeVirt.set, 110*time.Second, func() ([]string, producer) {
 			return []string{"virt-api", "virt-controller", "manifests.json"}, both(
 				compiled(ldflags, "kubevirt.io/kubevirt/cmd/virt-api", "kubevirt.io/kubevirt/cmd/virt-controller"),
 				printed("./cmd/kubevirt-manifests"))
 		}),
-		s("CDI "+string(l.versions[cdi.set]), cdi.set, 130*time.Second, func() ([]string, producer) {
+		s("CDI "+string(l.versions[cdi.set]), cdi.set, 45*time.Second, func() ([]string, producer) {
 			return []string{"cdi-apiserver", "cdi-controller", "manifests.json"}, both(
 				compiled(ldflags, "./cmd/cdi-apiserver", "./cmd/cdi-controller"), printed("./cmd/cdi-manifests"))
 		}),
-		s("machine-controller-manager", "mcm", 80*time.Second, func() ([]string, producer) {
+		s("machine-controller-manager", "mcm", 15*time.Second, func() ([]string, producer) {
 			return []string{"machine-controller-manager", "crds"}, both(
 				compiled(ldflags, mcmModule+"/cmd/machine-controller-manager"), copied(mcmModule, "kubernetes/crds"))
 		}),

@@ -60,7 +60,9 @@ type resource struct {
 
 // AddToManagerWithOptions adds a controller for each kind of resource to a manager.
 func AddToManagerWithOptions(mgr manager.Manager, options AddOptions) error {
-	for _, r := range resources(mgr.GetClient(), options.NewProviderCluster, options.Accepts) {
+	newProviderCluster := withCachedCredentials(mgr.GetCache(), options.NewProviderCluster)
+
+	for _, r := range resources(mgr.GetClient(), newProviderCluster, options.Accepts) {
 		if err := r.register(mgr, options); err != nil {
 			return err
 		}
