@@ -163,7 +163,7 @@ test-unit: ## Run the unit tests.
 
 .PHONY: test-integration
 test-integration: ## Run the suites of the driver and the extension against real control planes (builds them the first time).
-	go run ./test/lab build --gardener --monitoring
+	@$(LAB) build --gardener --monitoring
 	@# At the same time, since both wait for much of it.
 	@$(MAKE) --no-print-directory --jobs=2 test-driver test-extension
 
@@ -178,7 +178,7 @@ test-extension: ## Run the suite of the extension.
 
 .PHONY: test-provider
 test-provider: ## Run machine-controller-manager's own integration suite for providers (three minutes; part of make soak).
-	go run ./test/lab build
+	@$(LAB) build
 	cd test/integration/provider && $(GOTEST) -timeout=$(TEST_TIMEOUT) -v ./...
 
 .PHONY: test-node
@@ -192,7 +192,7 @@ test-migration: ## Live-migrate one machine between real provider nodes, as a pa
 
 .PHONY: soak
 soak: ## Run the long tests, with the race detector: thousands of machines, slow clones, long drains, every fault.
-	go run ./test/lab build
+	@$(LAB) build
 	@# One package at a time, since the tests with hundreds of machines need the whole capacity of a zone.
 	$(INTEGRATION) $(RACE) -tags=soak -p=1 -parallel=8 -timeout=120m -run='$(LONG)|^TestCrashMatrix$$|^TestFiftyMachinesAtOnce$$|^TestContract$$' -v
 	$(MAKE) test-provider
@@ -200,7 +200,7 @@ soak: ## Run the long tests, with the race detector: thousands of machines, slow
 
 .PHONY: bench
 bench: ## Measure requests, times and memory against the lab, also beside Cluster API, far away and with thousands of machines, and the driver's computation per machine.
-	go run ./test/lab build
+	@$(LAB) build
 	$(GOTEST) -tags=bench -run='^TestBench$$' -timeout=60m -v ./test/integration/bench
 	$(GOTEST) -tags=bench -run='^TestSize$$' -timeout=60m -v ./test/integration/bench
 	$(GOTEST) -tags=bench -run='^TestPeers$$' -timeout=120m -v ./test/integration/bench
