@@ -19,6 +19,7 @@ import (
 
 // request is the part of an audit event (audit.k8s.io/v1) that the package reads.
 type request struct {
+	Stage     string `json:"stage"`
 	Verb      string `json:"verb"`
 	UserAgent string `json:"userAgent"`
 	URI       string `json:"requestURI"`
@@ -40,7 +41,10 @@ type request struct {
 	Annotations              map[string]string `json:"annotations"`
 }
 
-// eachRequest calls a function for each request in the audit log of the API server of a kubeconfig. The
+// ended reports whether an event is the second one of a watch: the API server logs it when it starts, too.
+func (r *request) ended() bool { return r.Verb == "watch" && r.Stage == "ResponseComplete" }
+
+// eachRequest calls a function once for each request in the audit log of the API server of a kubeconfig. The
 // lab writes the log beside the kubeconfig (test/lab/controlplane).
 func eachRequest(kubeconfig string, call func(*request)) error {
 	// The API server splits a large log into parts with the time in their names.
@@ -77,7 +81,9 @@ func eachRequestIn(name string, call func(*request)) error {
 			return err
 		}
 
-		call(&r)
+		if !r.ended() {
+			call(&r)
+		}
 	}
 }
 
