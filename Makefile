@@ -36,6 +36,9 @@ LAB := mkdir -p bin && $(BUILD) -o bin/lab ./test/lab && exec bin/lab
 # Go does not cache linked tests. Without symbols for debuggers, linking takes two thirds of the time.
 GOTEST := go test -count=1 -ldflags='-s -w'
 
+# Keeps the profiles that a test writes: one folder for each run, below bin/_artifacts.
+PROFILES := -artifacts -outputdir='$(CURDIR)/bin'
+
 # The race detector needs a C compiler; without one, the tests run without the race detector.
 RACE = $(if $(shell command -v "$$(go env CC)"),-race)
 
@@ -202,10 +205,10 @@ soak: ## Run the long tests, with the race detector: thousands of machines, slow
 bench: ## Measure requests, times and memory against the lab, also beside Cluster API, far away and with thousands of machines, and the driver's computation per machine.
 	@$(LAB) build
 	$(GOTEST) -tags=bench -run='^TestBench$$' -timeout=60m -v ./test/integration/bench
-	$(GOTEST) -tags=bench -run='^TestSize$$' -timeout=60m -v ./test/integration/bench
+	$(GOTEST) -tags=bench $(PROFILES) -run='^TestSize$$' -timeout=60m -v ./test/integration/bench
 	$(GOTEST) -tags=bench -run='^TestPeers$$' -timeout=120m -v ./test/integration/bench
 	$(GOTEST) -tags=bench -run='^TestDistance$$' -timeout=120m -v ./test/integration/bench
-	cd extension && $(GOTEST) -tags=bench -run='^TestThousandShoots$$' -timeout=60m -v ./test/integration
+	cd extension && $(GOTEST) -tags=bench $(PROFILES) -run='^TestThousandShoots$$' -timeout=60m -v ./test/integration
 	cd extension && $(GOTEST) -tags=bench -run='^(TestForeignClusters|TestHostileLists)$$' -v ./cmd/gardener-extension-provider-kubevirt ./pkg/providercluster
 	$(GOTEST) -run '^$$' -bench . -benchmem ./api/... ./pkg/...
 

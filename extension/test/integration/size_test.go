@@ -70,6 +70,9 @@ func TestThousandShoots(t *testing.T) {
 		"|---|---|---|---|---|---|---|---|---|",
 	}
 	last := measurement{}
+	theSeed.ExtensionArgs = []string{"--profiling"}
+
+	t.Cleanup(func() { theSeed.ExtensionArgs = nil })
 
 	for _, shoots := range []int{10, 100, profiled} {
 		now := measure(t, shoot, last.shoots, shoots)
@@ -124,7 +127,7 @@ func profile(t *testing.T, shoot *seed.Botanist, shoots int) {
 	metrics, err := url.Parse(theSeed.ExtensionMetrics)
 	require.NoError(t, err)
 
-	file := filepath.Join(os.TempDir(), fmt.Sprintf("extension-%d-shoots.pprof", shoots))
+	file := filepath.Join(t.ArtifactDir(), fmt.Sprintf("extension-%d-shoots.pprof", shoots))
 	done := make(chan error, 1)
 
 	go func() { done <- process.Profile(t.Context(), metrics.Host, file, during) }()

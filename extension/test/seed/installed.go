@@ -156,7 +156,7 @@ func (s *Seed) programFor(d *appsv1.Deployment) (installedProgram, bool) {
 	for _, program := range []installedProgram{
 		{
 			path:   s.programs.extension,
-			args:   []string{"--profiling"},
+			args:   s.ExtensionArgs,
 			needed: authorizationv1.ResourceAttributes{Verb: "list", Group: "extensions.gardener.cloud", Resource: "clusters"},
 		},
 		{

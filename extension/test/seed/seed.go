@@ -42,6 +42,8 @@ type Seed struct {
 	Garden client.Client
 	// Extension is the process of the extension.
 	Extension *process.Process
+	// ExtensionArgs are further arguments of the extension when it starts again: it starts with those of its chart.
+	ExtensionArgs []string
 	// ExtensionMetrics and AdmissionMetrics are the URLs of the programs' metrics.
 	ExtensionMetrics, AdmissionMetrics string
 	// Folder has the logs of all processes.

@@ -7,7 +7,6 @@ package bench
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -26,7 +25,7 @@ func (p *pretended) profile(t *testing.T, sidecar *process.Process) {
 
 	const during = 30 * time.Second
 
-	file := filepath.Join(os.TempDir(), fmt.Sprintf("sidecar-%d-machines.pprof", len(p.nodes)))
+	file := filepath.Join(t.ArtifactDir(), fmt.Sprintf("sidecar-%d-machines.pprof", len(p.nodes)))
 	profiled := make(chan error, 1)
 
 	go func() {
