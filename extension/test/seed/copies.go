@@ -9,11 +9,14 @@ import (
 
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	"github.com/gardener/gardener/pkg/client/kubernetes"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -115,6 +118,19 @@ func (s *Seed) copyTo(ctx context.Context, namespace, name string, object client
 	}
 
 	return err
+}
+
+// WatchInfrastructures watches all Infrastructures, from the resource version of a list on.
+func (s *Seed) WatchInfrastructures(ctx context.Context, resourceVersion string) (watch.Interface, error) {
+	watching, err := client.NewWithWatch(s.seedConfig, client.Options{Scheme: kubernetes.SeedScheme})
+	if err != nil {
+		return nil, fmt.Errorf("watch Infrastructures: %w", err)
+	}
+
+	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: resourceVersion}}
+	stream, err := watching.Watch(ctx, &extensionsv1alpha1.InfrastructureList{}, from)
+
+	return stream, wrap(err, "watch Infrastructures")
 }
 
 // RestartExtension stops the extension, calls a function, and starts the extension again.
