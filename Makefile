@@ -205,7 +205,7 @@ soak: ## Run the long tests, with the race detector: thousands of machines, slow
 bench: ## Measure requests, times and memory against the lab, also beside Cluster API, far away and with thousands of machines, and the driver's computation per machine.
 	@$(LAB) build
 	$(GOTEST) -tags=bench -run='^TestBench$$' -timeout=60m -v ./test/integration/bench
-	$(GOTEST) -tags=bench $(PROFILES) -run='^TestSize$$' -timeout=60m -v ./test/integration/bench
+	$(GOTEST) -tags=bench $(PROFILES) -run='^TestSize$$' -timeout=120m -v ./test/integration/bench
 	$(GOTEST) -tags=bench -run='^TestPeers$$' -timeout=120m -v ./test/integration/bench
 	$(GOTEST) -tags=bench -run='^TestDistance$$' -timeout=120m -v ./test/integration/bench
 	cd extension && $(GOTEST) -tags=bench $(PROFILES) -run='^TestThousandShoots$$' -timeout=60m -v ./test/integration

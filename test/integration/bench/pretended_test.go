@@ -15,9 +15,6 @@ import (
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
@@ -28,12 +25,14 @@ import (
 )
 
 // pretended are the running machines of a shoot without guests: VirtualMachines that are never started, Machines with the
-// status of running ones, and their Nodes with Leases. It holds the names of the Nodes.
+// fields of running ones, and their Nodes, with what a kubelet writes. It holds the names of the Nodes.
 type pretended struct {
 	*harness.Shoot
 
 	// address is that of all VirtualMachines, without their UIDs.
 	address spi.Address
+	// since is when all Nodes became ready.
+	since time.Time
 
 	mu    sync.Mutex
 	nodes []string
@@ -44,29 +43,21 @@ func (p *pretended) labels() map[string]string {
 	return map[string]string{apiv1alpha1.TagCluster: p.address.Cluster, apiv1alpha1.TagRole: p.address.Role}
 }
 
-// newPretended renews the Leases of all Nodes until the test ends.
+// newPretended acts as the kubelets of all Nodes until the test ends.
 func newPretended(t *testing.T, s *harness.Shoot) *pretended {
 	t.Helper()
 
 	kubeconfig, err := clientcmd.RESTConfigFromKubeConfig(s.ProviderKubeconfig)
 	require.NoError(t, err)
 
-	p := &pretended{Shoot: s, address: spi.Address{
+	p := &pretended{Shoot: s, since: time.Now(), address: spi.Address{
 		Server:    kubeconfig.Host,
 		Namespace: s.ProviderNamespace,
 		Cluster:   s.Namespace,
 		Role:      "node",
 	}}
 
-	var renewing sync.WaitGroup
-
-	ctx, cancel := context.WithCancel(t.Context())
-
-	renewing.Go(func() { p.renewLeases(ctx) })
-	t.Cleanup(func() {
-		cancel()
-		renewing.Wait()
-	})
+	p.runKubelets(t)
 
 	return p
 }
@@ -93,10 +84,11 @@ func (p *pretended) grow(t *testing.T, many int) {
 	})
 
 	// Also of Nodes whose Lease was renewed late while others were created.
-	harness.ForEach(t, many, harness.FewAtATime, func(ctx context.Context, i int) error { return p.heartbeat(ctx, p.nodes[i]) })
+	harness.ForEach(t, many, harness.FewAtATime, func(ctx context.Context, i int) error { return p.reportStatus(ctx, p.nodes[i]) })
 }
 
-// run creates a Machine with the status of a running one, and with the address that the driver records.
+// run creates a Machine with the fields of a running one of Gardener, and with the address that the driver records. It has
+// no owner: the garbage collector would delete it with a MachineSet that does not exist.
 func (p *pretended) run(ctx context.Context, name string, vm types.UID) error {
 	machines := p.MCM.MachineV1alpha1().Machines(p.Namespace)
 	address := p.address
@@ -105,97 +97,33 @@ func (p *pretended) run(ctx context.Context, name string, vm types.UID) error {
 	m := wantedMachines(p.Shoot, name)
 	m.Annotations = map[string]string{spi.AnnotationAddress: address.Encode()}
 	m.Labels[v1alpha1.NodeLabelKey] = name
-	m.Spec.ProviderID = "kubevirt://" + name
+	m.Labels["machine-template-hash"] = "67d9c5b4f8"
+	m.Spec.ProviderID = nodeProviderID(name)
+	m.Spec.NodeTemplateSpec = nodeTemplate()
+	m.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{
+		MachineDrainTimeout:    &metav1.Duration{Duration: 2 * time.Hour},
+		MachineHealthTimeout:   &metav1.Duration{Duration: 10 * time.Minute},
+		MachineCreationTimeout: &metav1.Duration{Duration: 20 * time.Minute},
+		NodeConditions:         new("KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable"),
+	}
 
 	m, err := machines.Create(ctx, m, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
 
-	m.Status.CurrentStatus = v1alpha1.CurrentStatus{Phase: v1alpha1.MachineRunning, LastUpdateTime: metav1.Now()}
-	_, err = machines.UpdateStatus(ctx, m, metav1.UpdateOptions{})
-
-	return err
-}
-
-// join creates the Node of a Machine.
-func (p *pretended) join(ctx context.Context, name string) error {
-	node, err := p.Target.CoreV1().Nodes().Create(ctx, &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       corev1.NodeSpec{ProviderID: "kubevirt://" + name},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return err
-	}
-
-	if err := p.createLease(ctx, node); err != nil {
-		return err
-	}
-
-	p.mu.Lock()
-	defer p.mu.Unlock()
-
-	p.nodes = append(p.nodes, name)
-
-	return nil
-}
-
-// heartbeat reports that a Node is ready.
-func (p *pretended) heartbeat(ctx context.Context, node string) error {
-	ready := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"True","lastHeartbeatTime":%q}]}}`, time.Now().UTC().Format(time.RFC3339))
-	_, err := p.Target.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, ready, metav1.PatchOptions{}, "status")
-
-	return err
-}
-
-// createLease creates the Lease that a kubelet would renew. It is owned by the Node.
-func (p *pretended) createLease(ctx context.Context, node *corev1.Node) error {
-	_, err := p.Target.CoordinationV1().Leases(corev1.NamespaceNodeLease).Create(ctx, &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: node.Name,
-			OwnerReferences: []metav1.OwnerReference{
-				{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID},
-			},
+	m.Status = v1alpha1.MachineStatus{
+		Addresses:     nodeAddresses(name),
+		Conditions:    nodeConditions(p.since),
+		CurrentStatus: v1alpha1.CurrentStatus{Phase: v1alpha1.MachineRunning, LastUpdateTime: metav1.Now()},
+		LastOperation: v1alpha1.LastOperation{
+			Description:    "Machine " + name + " successfully joined the cluster",
+			LastUpdateTime: metav1.Now(),
+			State:          v1alpha1.MachineStateSuccessful,
+			Type:           v1alpha1.MachineOperationCreate,
 		},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: &node.Name, RenewTime: new(metav1.NowMicro())},
-	}, metav1.CreateOptions{})
-
-	return err
-}
-
-// renewLeases prevents the node-lifecycle controller from marking Nodes as not ready, which it does within a minute.
-func (p *pretended) renewLeases(ctx context.Context) {
-	const every = 20 * time.Second
-
-	round := time.NewTicker(every)
-	defer round.Stop()
-
-	for {
-		p.mu.Lock()
-		nodes := slices.Clone(p.nodes)
-		p.mu.Unlock()
-
-		var requests errgroup.Group
-
-		requests.SetLimit(harness.FewAtATime)
-
-		for _, name := range nodes {
-			requests.Go(func() error { return p.renewLease(ctx, name) })
-		}
-
-		_ = requests.Wait() // The next round repeats what has failed, and a Node that is not ready fails the test.
-
-		select {
-		case <-ctx.Done():
-			return
-		case <-round.C:
-		}
 	}
-}
-
-func (p *pretended) renewLease(ctx context.Context, name string) error {
-	renewed := fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, time.Now().UTC().Format(metav1.RFC3339Micro))
-	_, err := p.Target.CoordinationV1().Leases(corev1.NamespaceNodeLease).Patch(ctx, name, types.MergePatchType, renewed, metav1.PatchOptions{})
+	_, err = machines.UpdateStatus(ctx, m, metav1.UpdateOptions{})
 
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,22 +22,25 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
-// atRest is what a sidecar with many running machines uses while nothing changes.
+// atRest is what a sidecar with many running machines uses while only kubelets report.
 type atRest struct {
-	rest
-
-	machines int
-	peak     float64
+	machines     int
+	memory, peak float64
+	// processor is the processor time in seconds of each minute, and requests is the number of requests to the provider
+	// cluster.
+	processor, requests []float64
+	// mean is the mean of processor: work that is done every few minutes has no effect on the median.
+	mean float64
 	// lists are the durations of ListMachines, and pages its number of requests.
 	lists []float64
 	pages int
 }
 
 // TestSize measures sidecars of one shoot at rest, from no machine to five thousand, and their lists. The lab has no room
-// for so many guests: all objects exist, as the API servers of a real shoot have them, but the VirtualMachines are never
-// started. The driver keeps no state for running machines and does not read them, so that neither memory nor lists depend
-// on guests. Its objects remain until the lab ends. With a thousand machines, it prints where the sidecar spends its
-// processor time while others are replaced.
+// for so many guests: all objects exist, as the API servers of a real shoot have them, and the test writes what the kubelets
+// write, but the VirtualMachines are never started. The driver keeps no state for running machines and does not read them,
+// so that neither memory nor lists depend on guests. Its objects remain until the lab ends. With a thousand machines, it
+// prints where the sidecar spends its processor time while others are replaced.
 func TestSize(t *testing.T) {
 	logByDefault(t)
 
@@ -48,32 +52,36 @@ func TestSize(t *testing.T) {
 	machines := newPretended(t, s)
 
 	var (
-		rows []string
-		last atRest
+		rows  []string
+		empty atRest
 	)
 
-	for _, many := range []int{0, ten, hundred, thousand, fiveThousand} {
+	for _, many := range []int{0, hundred, thousand, fiveThousand} {
 		machines.grow(t, many)
 
 		now := machines.atRest(t, provider)
-		rows = append(rows, now.row(last))
-		last = now
+		if many == 0 {
+			empty = now
+		}
 
+		rows = append(rows, now.row(empty))
 		t.Log(rows[len(rows)-1])
 	}
 
-	require.NoError(t, printTable(os.Stdout, row("running machines", "memory of the sidecar", "peak", "per 1000 more machines", "processor time a minute",
-		"per 1000 more machines", "requests to the provider cluster a minute", "ListMachines", "its requests"), rows))
+	require.NoError(t, printTable(os.Stdout, row("running machines", "memory of the sidecar", "peak", "memory per 1000 machines",
+		"processor time a minute, mean of 10", "per 1000 machines", "requests to the provider cluster a minute", "ListMachines", "its requests"), rows))
 }
 
-// orphanPeriod is the default of machine-controller-manager.
-const orphanPeriod = 15 * time.Minute
+const (
+	// orphanPeriod is the default of machine-controller-manager.
+	orphanPeriod = 15 * time.Minute
+	// minutesAtRest is the period in which machine-controller-manager reconciles each Machine. Kubelets report twice.
+	minutesAtRest = 10
+)
 
 // atRest starts a sidecar for the machines, and measures it when it has worked on all of them.
 func (p *pretended) atRest(t *testing.T, provider *harness.Line) atRest {
 	t.Helper()
-
-	const minutes = 2
 
 	listed := provider.Asked("list virtualmachines")
 
@@ -88,8 +96,8 @@ func (p *pretended) atRest(t *testing.T, provider *harness.Line) atRest {
 		return p.allRun(ctx)
 	})
 
-	controllers := &peer{Shoot: p.Shoot, line: provider, processes: []*process.Process{sidecar}}
-	now := atRest{machines: len(p.nodes), rest: controllers.rest(t, minutes), peak: memoryOf(t, sidecar).Peak}
+	now := atRest{machines: len(p.nodes)}
+	now.rest(t, sidecar, provider)
 
 	still, err := p.allRun(t.Context())
 	require.NoError(t, err)
@@ -104,6 +112,29 @@ func (p *pretended) atRest(t *testing.T, provider *harness.Line) atRest {
 	now.lists, now.pages = p.list(t, provider)
 
 	return now
+}
+
+// rest measures the sidecar minute by minute, after a first one in which it comes to rest.
+func (a *atRest) rest(t *testing.T, sidecar *process.Process, provider *harness.Line) {
+	t.Helper()
+
+	<-time.NewTimer(time.Minute).C
+
+	begin := processorTime(t, sidecar)
+
+	for range minutesAtRest {
+		used := processorTime(t, sidecar)
+		asked := len(provider.Calls())
+
+		<-time.NewTimer(time.Minute).C
+
+		a.processor = append(a.processor, (processorTime(t, sidecar) - used).Seconds())
+		a.requests = append(a.requests, float64(len(provider.Calls())-asked))
+	}
+
+	a.mean = (processorTime(t, sidecar) - begin).Seconds() / minutesAtRest
+	a.memory = memoryOf(t, sidecar).RSS
+	a.peak = memoryOf(t, sidecar).Peak
 }
 
 // list measures the list of all machines with a driver of its own, which has the process to itself.
@@ -138,26 +169,25 @@ func (p *pretended) list(t *testing.T, provider *harness.Line) (took []float64, 
 	return took, pages
 }
 
-// row returns the row of a size, with the slopes since the last one.
-func (a atRest) row(last atRest) string {
+// row returns the row of a size, with what a thousand machines add to an empty sidecar.
+func (a *atRest) row(empty atRest) string {
 	const budgeted, budget = hundred, 80
 
 	memory := size.of([]float64{a.memory})
 	if a.machines == budgeted {
-		memory += fmt.Sprintf(" (budget %d MiB)", budget)
+		memory += fmt.Sprintf(" (budget %d MiB: %s)", budget, verdict(a.memory, budget))
 	}
 
-	return row(fmt.Sprint(a.machines), memory, size.of([]float64{a.peak}), a.slope(last, size, []float64{a.memory}, []float64{last.memory}),
-		processor.of(a.processor), a.slope(last, processor, a.processor, last.processor),
+	return row(fmt.Sprint(a.machines), memory, size.of([]float64{a.peak}), a.perThousand(size, a.memory-empty.memory),
+		fmt.Sprintf("%.3f s (%.3f to %.3f)", a.mean, slices.Min(a.processor), slices.Max(a.processor)), a.perThousand(processor, a.mean-empty.mean),
 		requests.of(a.requests), processor.of(a.lists), fmt.Sprint(a.pages))
 }
 
-// slope returns the difference of two medians per thousand machines. The first size has none.
-func (a atRest) slope(last atRest, in quantity, now, before []float64) string {
-	more := float64(a.machines - last.machines)
-	if more == 0 {
+// perThousand returns what a thousand machines add to a quantity.
+func (a *atRest) perThousand(in quantity, added float64) string {
+	if a.machines == 0 {
 		return ""
 	}
 
-	return fmt.Sprintf("%+.*f%s", in.digits, (percentile(now, 50)-percentile(before, 50))/more*thousand, in.unit)
+	return fmt.Sprintf("%.*f%s", in.digits, added/float64(a.machines)*thousand, in.unit)
 }
