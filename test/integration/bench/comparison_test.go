@@ -57,8 +57,8 @@ func TestPeers(t *testing.T) {
 // add adds a row with the medians and their ratio.
 func (c *comparison) add(what string, q quantity, ours, theirs []float64) {
 	ratio := ""
-	if least := percentile(ours, 50); least > 0 {
-		ratio = fmt.Sprintf("%.2g", percentile(theirs, 50)/least)
+	if least := median(ours); least > 0 {
+		ratio = fmt.Sprintf("%.2g", median(theirs)/least)
 	}
 
 	c.rows = append(c.rows, row(what, q.of(ours), q.of(theirs), ratio))

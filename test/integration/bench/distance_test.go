@@ -153,7 +153,7 @@ func (j *journey) add(t *testing.T, p *peer, what string, in quantity, values []
 
 	depth := ""
 	if in == duration && len(values) == lossy {
-		depth = fmt.Sprintf("%.1f", (percentile(values[farthest], 50)-percentile(values[nearest], 50))/far.Seconds())
+		depth = fmt.Sprintf("%.1f", (median(values[farthest])-median(values[nearest]))/far.Seconds())
 	}
 
 	for len(cells) < 2+len(legs) {

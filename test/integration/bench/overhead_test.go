@@ -49,20 +49,20 @@ func (b *bench) overhead(how string, byHand, byDriver []time.Duration, budget ti
 	b.note("(a) Secret and VirtualMachine created by hand to instance running, "+how, distribution(byHand))
 	b.note("(b) Machine of a known class created to instance running, "+how, distribution(byDriver))
 
-	median := percentile(byDriver, 50) - percentile(byHand, 50)
+	middle := median(byDriver) - median(byHand)
 	tail := percentile(byDriver, 95) - percentile(byHand, 95)
 	what := "overhead: (b) minus (a), " + how
-	measured := fmt.Sprintf("median %s, p95 %s", centiseconds(median), centiseconds(tail))
+	measured := fmt.Sprintf("median %s, p95 %s", centiseconds(middle), centiseconds(tail))
 
 	if budget == 0 {
 		b.note(what, measured)
 	} else {
-		b.judge(what, measured, median.Seconds(), budget.Seconds(), "s (median)")
+		b.judge(what, measured, middle.Seconds(), budget.Seconds(), "s (median)")
 	}
 }
 
 func distribution(took []time.Duration) string {
-	return fmt.Sprintf("median %s, p95 %s", centiseconds(percentile(took, 50)), centiseconds(percentile(took, 95)))
+	return fmt.Sprintf("median %s, p95 %s", centiseconds(median(took)), centiseconds(percentile(took, 95)))
 }
 
 func centiseconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }

@@ -84,23 +84,37 @@ var (
 	size      = quantity{unit: " MiB"}
 )
 
-// of returns the median of values with their spread.
+// of returns the median of values with their spread, or nothing without values.
 func (q quantity) of(values []float64) string {
 	one := func(value float64) string { return fmt.Sprintf("%.*f", q.digits, value) }
-	text := one(percentile(values, 50)) + q.unit
 
-	if len(values) == 1 {
-		return text
+	switch len(values) {
+	case 0:
+		return ""
+	case 1:
+		return one(values[0]) + q.unit
 	}
 
-	const enough = 10
+	const enough = 20 // Of fewer values, the 95th percentile is the maximum.
 
 	spread := one(slices.Min(values)) + " to " + one(slices.Max(values))
 	if len(values) >= enough {
 		spread = "P95 " + one(percentile(values, 95)) + ", " + spread
 	}
 
-	return text + " (" + spread + ")"
+	return one(median(values)) + q.unit + " (" + spread + ")"
+}
+
+// median returns the middle value, or the mean of the two in the middle.
+func median[T ~int64 | ~float64](values []T) T {
+	sorted := slices.Sorted(slices.Values(values))
+	middle := len(sorted) / 2
+
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+
+	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
 // percentile returns the nearest-rank percentile of the values.
