@@ -304,9 +304,7 @@ func (c *clusterAPI) left(ctx context.Context) (int, error) {
 func (c *clusterAPI) seen(t *testing.T, resource schema.GroupVersionResource, holds func(*unstructured.Unstructured) bool) *seen {
 	t.Helper()
 
-	stream, err := c.objects.Resource(resource).Namespace(c.Namespace).Watch(t.Context(), metav1.ListOptions{})
-
-	return firstSeen(t, stream, err, holds)
+	return firstSeen(t, c.objects.Resource(resource).Namespace(c.Namespace).Watch, holds)
 }
 
 // inPhaseRunning reports whether a Machine runs and has a Node.

@@ -119,7 +119,7 @@ func (p *peer) removeAll(t *testing.T, machines []string) map[string]time.Time {
 
 		return p.remove(ctx, machines[i])
 	})
-	harness.Within(t, longest, "all machines are gone", func(ctx context.Context) (bool, error) {
+	harness.Within(t, limit(len(machines)), "all machines are gone", func(ctx context.Context) (bool, error) {
 		left, err := p.left(ctx)
 		if err != nil || left > 0 {
 			return false, err

@@ -100,9 +100,7 @@ func live(t *testing.T, s *harness.Shoot, what *seen, first, many int) []time.Du
 	t.Helper()
 
 	machines := s.MCM.MachineV1alpha1().Machines(s.Namespace)
-	stream, err := machines.Watch(t.Context(), metav1.ListOptions{})
-	gone := firstGone(t, stream, err)
-
+	gone := firstGone(t, machines.Watch)
 	began := createMachines(t, s, first, many)
 	took := what.since(t, began)
 

@@ -121,9 +121,7 @@ func newDriverPeer(t *testing.T, connect line) *peer {
 	p.seenGone = func(t *testing.T) *seen {
 		t.Helper()
 
-		stream, err := machines.Watch(t.Context(), metav1.ListOptions{})
-
-		return firstGone(t, stream, err)
+		return firstGone(t, machines.Watch)
 	}
 
 	return p
@@ -167,9 +165,7 @@ func newClusterAPIPeer(t *testing.T, connect line) *peer {
 	p.seenGone = func(t *testing.T) *seen {
 		t.Helper()
 
-		stream, err := c.objects.Resource(clusterMachines).Namespace(c.Namespace).Watch(t.Context(), metav1.ListOptions{})
-
-		return firstGone(t, stream, err)
+		return firstGone(t, c.objects.Resource(clusterMachines).Namespace(c.Namespace).Watch)
 	}
 
 	return p

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
@@ -30,11 +31,14 @@ type seen struct {
 	at map[string]time.Time
 }
 
+// opener opens a watch.
+type opener func(context.Context, metav1.ListOptions) (watch.Interface, error)
+
 // firstSeen records when objects of a watch first satisfy a condition, until the test ends.
-func firstSeen[T metav1.Object](t *testing.T, stream watch.Interface, err error, holds func(T) bool) *seen {
+func firstSeen[T metav1.Object](t *testing.T, open opener, holds func(T) bool) *seen {
 	t.Helper()
 
-	return firstEvents(t, stream, err, func(event watch.Event) bool {
+	return firstEvents(t, open, func(event watch.Event) bool {
 		object, ok := event.Object.(T)
 
 		return ok && holds(object)
@@ -42,28 +46,59 @@ func firstSeen[T metav1.Object](t *testing.T, stream watch.Interface, err error,
 }
 
 // firstGone records when objects of a watch are deleted, until the test ends.
-func firstGone(t *testing.T, stream watch.Interface, err error) *seen {
+func firstGone(t *testing.T, open opener) *seen {
 	t.Helper()
 
-	return firstEvents(t, stream, err, func(event watch.Event) bool { return event.Type == watch.Deleted })
+	return firstEvents(t, open, func(event watch.Event) bool { return event.Type == watch.Deleted })
 }
 
-func firstEvents(t *testing.T, stream watch.Interface, err error, holds func(watch.Event) bool) *seen {
+func firstEvents(t *testing.T, open opener, holds func(watch.Event) bool) *seen {
 	t.Helper()
-	require.NoError(t, err)
-	t.Cleanup(stream.Stop)
 
 	s := &seen{at: map[string]time.Time{}}
+	options := metav1.ListOptions{AllowWatchBookmarks: true}
+	stream, err := open(t.Context(), options)
+	require.NoError(t, err)
 
 	go func() {
-		for event := range stream.ResultChan() {
-			if object, ok := event.Object.(metav1.Object); ok && holds(event) {
-				s.note(object.GetName())
-			}
+		for err == nil {
+			options.ResourceVersion = s.follow(stream, options.ResourceVersion, holds)
+			stream, err = reopen(t.Context(), open, options)
 		}
 	}()
 
 	return s
+}
+
+// follow notes the objects of a watch until it ends, and returns the resource version at which another one goes on.
+func (s *seen) follow(stream watch.Interface, version string, holds func(watch.Event) bool) string {
+	defer stream.Stop()
+
+	for event := range stream.ResultChan() {
+		object, ok := event.Object.(metav1.Object)
+		if !ok {
+			return "" // The error of an expired version.
+		}
+
+		version = object.GetResourceVersion()
+
+		if event.Type != watch.Bookmark && holds(event) {
+			s.note(object.GetName())
+		}
+	}
+
+	return version
+}
+
+// reopen opens a watch again, which API servers end after at most an hour. It returns an error only when the test ends.
+func reopen(ctx context.Context, open opener, options metav1.ListOptions) (stream watch.Interface, err error) {
+	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		stream, err = open(ctx, options)
+
+		return err == nil, nil
+	})
+
+	return stream, err
 }
 
 func (s *seen) note(name string) {
@@ -75,46 +110,46 @@ func (s *seen) note(name string) {
 	}
 }
 
-// waitFor waits until the given number of objects were seen, and returns the time of each.
-func (s *seen) waitFor(t *testing.T, many int) map[string]time.Time {
+// limit bounds the wait for a number of objects.
+func limit(many int) time.Duration {
+	const each = 3 * time.Second
+
+	return longest + time.Duration(many)*each
+}
+
+// await waits until objects were seen, and returns the time of each.
+func (s *seen) await(t *testing.T, names []string) map[string]time.Time {
 	t.Helper()
 
 	found := map[string]time.Time{}
 
-	harness.Within(t, longest, fmt.Sprintf("%d are seen", many), func(context.Context) (bool, error) {
+	harness.Within(t, limit(len(names)), fmt.Sprintf("%d are seen", len(names)), func(context.Context) (bool, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 
-		for name, at := range s.at {
-			found[name] = at
+		for _, name := range names {
+			if at, known := s.at[name]; known {
+				found[name] = at
+			}
 		}
 
-		return len(found) >= many, nil
+		return len(found) == len(names), nil
 	})
 
 	return found
 }
 
-// since returns the duration from began until each object was seen.
+// since returns the duration from began until each object was seen, in the order of their names.
 func (s *seen) since(t *testing.T, began map[string]time.Time) []time.Duration {
 	t.Helper()
 
+	names := slices.Sorted(maps.Keys(began))
+	at := s.await(t, names)
+
 	var took []time.Duration
-
-	harness.Within(t, longest, fmt.Sprintf("%d are seen", len(began)), func(context.Context) (bool, error) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-
-		took = nil
-
-		for name, from := range began {
-			if at, known := s.at[name]; known {
-				took = append(took, at.Sub(from))
-			}
-		}
-
-		return len(took) == len(began), nil
-	})
+	for _, name := range names {
+		took = append(took, at[name].Sub(began[name]))
+	}
 
 	return took
 }
@@ -123,7 +158,16 @@ func (s *seen) since(t *testing.T, began map[string]time.Time) []time.Duration {
 func (s *seen) last(t *testing.T, many int) time.Time {
 	t.Helper()
 
-	at := slices.SortedFunc(maps.Values(s.waitFor(t, many)), time.Time.Compare)
+	var at []time.Time
+
+	harness.Within(t, limit(many), fmt.Sprintf("%d are seen", many), func(context.Context) (bool, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+
+		at = slices.SortedFunc(maps.Values(s.at), time.Time.Compare)
+
+		return len(at) >= many, nil
+	})
 
 	return at[many-1]
 }
@@ -131,25 +175,19 @@ func (s *seen) last(t *testing.T, many int) time.Time {
 func seenMachines(t *testing.T, s *harness.Shoot, holds func(*v1alpha1.Machine) bool) *seen {
 	t.Helper()
 
-	stream, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Watch(t.Context(), metav1.ListOptions{})
-
-	return firstSeen(t, stream, err, holds)
+	return firstSeen(t, s.MCM.MachineV1alpha1().Machines(s.Namespace).Watch, holds)
 }
 
 func seenVirtualMachines(t *testing.T, s *harness.Shoot) *seen {
 	t.Helper()
 
-	stream, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Watch(t.Context(), metav1.ListOptions{})
-
-	return firstSeen(t, stream, err, func(*kubevirtv1.VirtualMachine) bool { return true })
+	return firstSeen(t, s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Watch, func(*kubevirtv1.VirtualMachine) bool { return true })
 }
 
 func seenInstances(t *testing.T, s *harness.Shoot, holds func(*kubevirtv1.VirtualMachineInstance) bool) *seen {
 	t.Helper()
 
-	stream, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Watch(t.Context(), metav1.ListOptions{})
-
-	return firstSeen(t, stream, err, holds)
+	return firstSeen(t, s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Watch, holds)
 }
 
 func made(*v1alpha1.Machine) bool { return true }

@@ -102,7 +102,7 @@ func (c *comparison) fullZones(t *testing.T) {
 
 			p.addAll(t, []string{machine}, emptyZone)
 
-			at := refused.waitFor(t, 1)[machine]
+			at := refused.await(t, []string{machine})[machine]
 			took[i] = append(took[i], explained.since(t, map[string]time.Time{machine: at})[0].Seconds())
 
 			p.removeAll(t, []string{machine})
@@ -152,7 +152,7 @@ func (p *peer) grow(t *testing.T, numbers []int) []rest {
 
 	for _, many := range numbers {
 		p.addAll(t, all[there:many], largeZone)
-		known.waitFor(t, many)
+		known.await(t, all[:many])
 
 		there = many
 		rests = append(rests, p.rest(t, minutes))
