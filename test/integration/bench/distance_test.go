@@ -127,7 +127,7 @@ func (p *peer) together(t *testing.T) (took []lives, lost [][]float64) {
 	took = make([]lives, len(legs))
 
 	for i, l := range legs {
-		before := p.line.Lost()
+		before := len(p.line.Lost())
 
 		p.line.Move(l.Distance)
 
@@ -135,7 +135,7 @@ func (p *peer) together(t *testing.T) (took []lives, lost [][]float64) {
 			took[i] = took[i].and(p.live(t, p.witness(t), p.named(fmt.Sprintf("many-%d-%d", i, round), fifty)...))
 		}
 
-		lost = append(lost, []float64{float64(p.line.Lost() - before)})
+		lost = append(lost, []float64{float64(len(p.line.Lost()) - before)})
 	}
 
 	return took, lost

@@ -11,7 +11,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,7 +46,7 @@ func newDistantLine(t *testing.T, to *rest.Config) (*Line, *httptest.Server) {
 	server := httptest.NewUnstartedServer(l.handler(t, to))
 	server.EnableHTTP2 = true
 	server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		return context.WithValue(ctx, connectionKey{}, c)
+		return context.WithValue(ctx, connectionKey{}, &connection{Conn: c})
 	}
 	server.StartTLS()
 	t.Cleanup(server.Close)
@@ -65,12 +67,12 @@ func (l *Line) Move(d Distance) {
 	l.losses.oneIn = d.OneLostIn
 }
 
-// Lost returns the number of requests that have lost their connection.
-func (l *Line) Lost() int {
+// Lost returns when requests have lost their connection. With HTTP/2, all requests on a connection lose it.
+func (l *Line) Lost() []time.Time {
 	l.losses.mu.Lock()
 	defer l.losses.mu.Unlock()
 
-	return l.losses.lost
+	return slices.Clone(l.losses.lost)
 }
 
 // losses choose the requests that lose their connection: those with the same numbers on each line.
@@ -78,7 +80,7 @@ type losses struct {
 	mu     sync.Mutex
 	chance *rand.Rand
 	oneIn  int
-	lost   int
+	lost   []time.Time
 }
 
 // seed determines the lost requests.
@@ -102,27 +104,39 @@ func (l *losses) next() fate {
 		return arrives
 	}
 
-	l.lost++
+	l.lost = append(l.lost, time.Now())
 
 	return requestLost + fate(l.chance.IntN(2))
 }
 
-// apply returns a request, marked if its response is to be lost, or resets its connection.
-func (l *losses) apply(r *http.Request) *http.Request {
+// noteAnother notes that a request has lost its connection with another one.
+func (l *losses) noteAnother() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	l.lost = append(l.lost, time.Now())
+}
+
+// serve forwards a request, unless it is to be lost.
+func (l *losses) serve(forward http.Handler, w http.ResponseWriter, r *http.Request) {
 	switch l.next() {
 	case requestLost:
 		resetConnectionOf(r)
 		panic(http.ErrAbortHandler)
 	case responseLost:
-		return r.WithContext(context.WithValue(r.Context(), lostKey{}, true))
+		r = r.WithContext(context.WithValue(r.Context(), lostKey{}, true))
 	case arrives:
+		defer func() {
+			if c := connectionOf(r); c != nil && c.lost.Load() {
+				l.noteAnother()
+			}
+		}()
 	}
 
-	return r
+	forward.ServeHTTP(w, r)
 }
 
-// loseResponse resets the connection of a marked request, which the cluster has carried out. With HTTP/2, all requests on
-// that connection are lost.
+// loseResponse resets the connection of a marked request, which the cluster has carried out.
 func loseResponse(resp *http.Response) error {
 	if resp.Request.Context().Value(lostKey{}) == nil {
 		return nil
@@ -133,14 +147,36 @@ func loseResponse(resp *http.Response) error {
 	return errors.New("the connection was reset")
 }
 
+// connection is that of a client to a distant line.
+type connection struct {
+	net.Conn
+
+	lost atomic.Bool
+}
+
 // connectionKey is the context key of a request's connection, and lostKey that of a request whose response is to be lost.
 type (
 	connectionKey struct{}
 	lostKey       struct{}
 )
 
+// connectionOf returns the connection of a request, or nil if its line is not distant.
+func connectionOf(r *http.Request) *connection {
+	c, _ := r.Context().Value(connectionKey{}).(*connection)
+
+	return c
+}
+
+// resetConnectionOf ends the connection of a request to a distant line.
 func resetConnectionOf(r *http.Request) {
-	if c, ok := r.Context().Value(connectionKey{}).(*tls.Conn); ok {
-		reset(c.NetConn())
+	c := connectionOf(r)
+	if c == nil {
+		return
+	}
+
+	c.lost.Store(true)
+
+	if encrypted, ok := c.Conn.(*tls.Conn); ok {
+		reset(encrypted.NetConn())
 	}
 }

@@ -4,6 +4,7 @@
 package harness
 
 import (
+	"context"
 	"encoding/pem"
 	"io"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 )
 
@@ -75,12 +77,69 @@ func TestLine_Losses(t *testing.T) {
 				}
 
 				require.NotEmpty(t, runs[run])
-				require.Equal(t, len(runs[run]), l.Lost())
+				require.Len(t, l.Lost(), len(runs[run]))
 			}
 
 			require.Equal(t, runs[0], runs[1])
 			require.Greater(t, int(carriedOut.Load()), 2*(sent-len(runs[0])))
 			require.Less(t, int(carriedOut.Load()), 2*sent)
+		})
+	}
+}
+
+// TestLine_LosesConnection counts each request on a lost connection.
+func TestLine_LosesConnection(t *testing.T) {
+	t.Parallel()
+
+	arrived := make(chan struct{})
+
+	l, far, client := distantServer(t, true, func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/watch" {
+			close(arrived)
+			<-r.Context().Done()
+		}
+	})
+
+	ended := make(chan error)
+
+	go func() {
+		_, err := post(t, client, far+"/watch", "")
+		ended <- err
+	}()
+
+	<-arrived
+	l.Move(Distance{OneLostIn: 1})
+
+	_, err := post(t, client, far, "x")
+	require.Error(t, err)
+	require.Error(t, <-ended)
+
+	// The line notices the end of a connection after the client.
+	require.NoError(t, wait.PollUntilContextCancel(t.Context(), time.Millisecond, true, func(context.Context) (bool, error) {
+		return len(l.Lost()) == 2, nil
+	}))
+}
+
+// TestLine_DownResetsConnection ends the connection of a request, and not only the request, over HTTP/2, too.
+func TestLine_DownResetsConnection(t *testing.T) {
+	t.Parallel()
+
+	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			l, far, client := distantServer(t, http2, func(http.ResponseWriter, *http.Request) {})
+			reset := FaultNamed(t, "reset before")
+			l.Down.Store(&reset)
+
+			_, err := post(t, client, far, "x")
+			require.Error(t, err)
+			require.NotContains(t, err.Error(), "stream error")
+
+			l.Down.Store(nil)
+
+			_, err = post(t, client, far, "x")
+			require.NoError(t, err)
 		})
 	}
 }

@@ -64,6 +64,10 @@ func (f *Fault) play(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 	}
 
+	if errors.Is(f.Err, syscall.ECONNRESET) {
+		resetConnectionOf(r) // With HTTP/2, the panic below would end the request, but not its connection.
+	}
+
 	if f.Answer == nil {
 		panic(http.ErrAbortHandler) // The server closes the connection.
 	}

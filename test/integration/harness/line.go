@@ -175,7 +175,7 @@ func (l *Line) handler(t *testing.T, to *rest.Config) http.Handler {
 			r.URL.RawQuery += "&fieldSelector=metadata.name%3Dnobody"
 		}
 
-		forward.ServeHTTP(w, l.losses.apply(r))
+		l.losses.serve(forward, w, r)
 	})
 }
 
