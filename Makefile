@@ -207,6 +207,7 @@ bench: ## Measure requests, times and memory against the lab, also beside Cluste
 	$(GOTEST) -tags=bench -run='^TestBench$$' -timeout=60m -v ./test/integration/bench
 	$(GOTEST) -tags=bench $(PROFILES) -run='^TestSize$$' -timeout=120m -v ./test/integration/bench
 	$(GOTEST) -tags=bench -run='^TestPeers$$' -timeout=120m -v ./test/integration/bench
+	$(GOTEST) -tags=bench -run='^TestPeersAtRest$$' -timeout=240m -v ./test/integration/bench
 	$(GOTEST) -tags=bench -run='^TestDistance$$' -timeout=120m -v ./test/integration/bench
 	cd extension && $(GOTEST) -tags=bench $(PROFILES) -run='^TestThousandShoots$$' -timeout=60m -v ./test/integration
 	cd extension && $(GOTEST) -tags=bench -run='^(TestForeignClusters|TestHostileLists)$$' -v ./cmd/gardener-extension-provider-kubevirt ./pkg/providercluster

@@ -8,29 +8,26 @@ package bench
 import (
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// comparison collects the rows of the table that compares two peers.
+// comparison collects the rows of a table that compares two peers.
 type comparison struct {
-	ours, theirs *peer
-	rows         []string
+	names, rows []string
 }
 
 // TestPeers compares machine-controller-manager and this driver with Cluster API and its provider for KubeVirt: with the
-// same provider cluster, the same VirtualMachines, and the same limits of requests.
+// same provider cluster, the same VirtualMachines, and the same limits of requests. Each part starts both anew, and can be
+// run alone, such as with -run '^TestPeers$/^outage$'.
 func TestPeers(t *testing.T) {
 	logByDefault(t)
-	addLargeZone(t)
 
-	near := (*harness.Shoot).ProxyProvider
-	c := &comparison{ours: newDriverPeer(t, near), theirs: newClusterAPIPeer(t, near)}
+	c := &comparison{}
 
-	for _, measure := range []struct {
+	for _, part := range []struct {
 		name string
 		run  func(*testing.T)
 	}{
@@ -38,12 +35,11 @@ func TestPeers(t *testing.T) {
 		{"at once", c.atOnce},
 		{"outage", c.outages},
 		{"full zone", c.fullZones},
-		{"size", c.sizes},
 	} {
-		t.Run(measure.name, func(t *testing.T) {
+		t.Run(part.name, func(t *testing.T) {
 			known := len(c.rows)
 
-			measure.run(t)
+			part.run(t)
 
 			for _, r := range c.rows[known:] {
 				t.Log(r)
@@ -51,14 +47,30 @@ func TestPeers(t *testing.T) {
 		})
 	}
 
-	require.NoError(t, printTable(os.Stdout, row("measurement", c.ours.name, c.theirs.name, "ratio"), c.rows))
+	c.print(t)
 }
 
-// add adds a row with the medians and their ratio.
+// start runs both peers until the test ends, ours first, and lets each fill its caches.
+func (c *comparison) start(t *testing.T) []*peer {
+	t.Helper()
+	addLargeZone(t)
+
+	peers := []*peer{newDriverPeer(t), newClusterAPIPeer(t)}
+	c.names = nil
+
+	for _, p := range peers {
+		c.names = append(c.names, p.name)
+		p.live(t, p.witness(t), p.named("first", 1)...)
+	}
+
+	return peers
+}
+
+// add adds a row with the medians and their ratio. A peer that was not measured has no values.
 func (c *comparison) add(what string, q quantity, ours, theirs []float64) {
 	ratio := ""
-	if least := median(ours); least > 0 {
-		ratio = fmt.Sprintf("%.2g", median(theirs)/least)
+	if len(ours) > 0 && len(theirs) > 0 && median(ours) > 0 {
+		ratio = fmt.Sprintf("%.2g", median(theirs)/median(ours))
 	}
 
 	c.rows = append(c.rows, row(what, q.of(ours), q.of(theirs), ratio))
@@ -69,4 +81,9 @@ func (c *comparison) addLives(how string, ours, theirs lives) {
 	for i, own := range ours.measured() {
 		c.add(own.what+", "+how, own.in, own.values, theirs.measured()[i].values)
 	}
+}
+
+func (c *comparison) print(t *testing.T) {
+	t.Helper()
+	require.NoError(t, printTable(os.Stdout, row(slices.Concat([]string{"measurement"}, c.names, []string{"ratio"})...), c.rows))
 }

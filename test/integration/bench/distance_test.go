@@ -53,14 +53,8 @@ func TestDistance(t *testing.T) {
 
 	j := &journey{}
 
-	for _, peer := range []struct {
-		name  string
-		start func(*testing.T, line) *peer
-	}{
-		{"driver", newDriverPeer},
-		{"cluster-api", newClusterAPIPeer}, // Last, because its types refer to its webhooks.
-	} {
-		t.Run(peer.name, func(t *testing.T) { j.measure(t, peer.start(t, (*harness.Shoot).ProxyDistant)) })
+	for _, peer := range peerStarts {
+		t.Run(peer.name, func(t *testing.T) { j.measure(t, peer.start(t)) })
 	}
 
 	columns := []string{"controllers", "measurement"}
@@ -113,7 +107,7 @@ func (p *peer) oneAfterTheOther(t *testing.T) []lives {
 		for i, l := range legs[:lossy] {
 			p.line.Move(l.Distance)
 
-			took[i] = took[i].and(p.live(t, p.witness(t), p.named(fmt.Sprintf("one-%d", i), rounds)[round]))
+			took[i] = took[i].and(p.live(t, p.witness(t), p.named(fmt.Sprintf("one-%d-%d", i, round), 1)...))
 		}
 	}
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
@@ -107,8 +109,8 @@ func (p *peer) addAll(t *testing.T, machines []string, zone string) map[string]t
 	return began.at
 }
 
-// removeAll deletes machines and waits until none is left, and nothing of them in the provider cluster. It returns when
-// each deletion was requested.
+// removeAll deletes machines and waits until none is left, and nothing of them in the provider cluster. It also deletes their
+// Nodes, which Cluster API leaves behind, since it does not manage the control plane. It returns when each deletion was requested.
 func (p *peer) removeAll(t *testing.T, machines []string) map[string]time.Time {
 	t.Helper()
 
@@ -128,6 +130,14 @@ func (p *peer) removeAll(t *testing.T, machines []string) map[string]time.Time {
 		objects, err := p.Leftovers(ctx)
 
 		return len(objects) == 0, err
+	})
+	harness.ForEach(t, len(machines), harness.FewAtATime, func(ctx context.Context, i int) error {
+		err := p.Target.CoreV1().Nodes().Delete(ctx, machines[i], metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+
+		return err
 	})
 
 	return began.at

@@ -16,6 +16,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/yaml"
@@ -42,9 +43,6 @@ type peer struct {
 	// has room, and seenGone when they are gone.
 	seenRunning, seenExplained, seenGone func(t *testing.T) *seen
 }
-
-// line connects the controllers of a shoot to the provider cluster.
-type line func(*harness.Shoot, *testing.T) *harness.Line
 
 // Zones of the machines: one with room for thousands, and one without nodes.
 const (
@@ -73,19 +71,20 @@ func addLargeZone(t *testing.T) {
 }
 
 // newDriverPeer runs machine-controller-manager and the driver for a new shoot.
-func newDriverPeer(t *testing.T, connect line) *peer {
+func newDriverPeer(t *testing.T) *peer {
 	t.Helper()
 
 	s := harness.NewShoot(t)
-	p := &peer{Shoot: s, name: "this driver with machine-controller-manager", line: connect(s, t)}
+	p := &peer{Shoot: s, name: "this driver with machine-controller-manager", line: s.ProxyDistant(t)}
 	s.ApplyCredentials(t)
 
 	for _, zone := range []string{largeZone, emptyZone} {
 		addClassNamed(t, s, s.Name+"-"+zone, smallSpec(t, s, zone, harness.EphemeralRoot))
 	}
 
-	// The default of machine-controller-manager, and four times Gardener's creation timeout.
-	running := s.StartControllers(t, "--machine-safety-orphan-vms-period=15m", "--machine-creation-timeout=80m")
+	// Machines are listed more often than by default, 15m, so that each rest includes a list: see eachPeriod. The other is four times
+	// Gardener's creation timeout.
+	running := s.StartControllers(t, "--machine-safety-orphan-vms-period=10m", "--machine-creation-timeout=80m")
 	p.processes = []*process.Process{running.Manager, running.Sidecar}
 	machines := s.MCM.MachineV1alpha1().Machines(s.Namespace)
 
@@ -127,9 +126,18 @@ func newDriverPeer(t *testing.T, connect line) *peer {
 	return p
 }
 
+// peerStarts start the peers by their names in tests. Cluster API is the last, because its types refer to its webhooks.
+var peerStarts = [...]struct {
+	name  string
+	start func(*testing.T) *peer
+}{
+	{"driver", newDriverPeer},
+	{"cluster-api", newClusterAPIPeer},
+}
+
 // newClusterAPIPeer runs Cluster API and its provider for KubeVirt for a new shoot, with all permissions, and with templates
 // that yield the VirtualMachines of the driver.
-func newClusterAPIPeer(t *testing.T, connect line) *peer {
+func newClusterAPIPeer(t *testing.T) *peer {
 	t.Helper()
 
 	s := harness.NewShoot(t)
@@ -144,7 +152,7 @@ func newClusterAPIPeer(t *testing.T, connect line) *peer {
 	require.NoError(t, err)
 
 	s.ProviderKubeconfig = everything
-	p := &peer{Shoot: s, line: connect(s, t)}
+	p := &peer{Shoot: s, line: s.ProxyDistant(t)}
 	createJoinToken(t, s)
 
 	c := startClusterAPI(t, s)
@@ -219,5 +227,7 @@ func createJoinToken(t *testing.T, s *harness.Shoot) {
 		Type:       corev1.SecretTypeBootstrapToken,
 		StringData: map[string]string{"token-id": joinToken[:6], "token-secret": joinToken[7:]},
 	}, metav1.CreateOptions{})
-	require.NoError(t, err)
+	if !apierrors.IsAlreadyExists(err) {
+		require.NoError(t, err)
+	}
 }

@@ -13,45 +13,43 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// both measures each peer, ours first.
-func (c *comparison) both() []*peer { return []*peer{c.ours, c.theirs} }
+// inTurns calls measure for each peer and round. The one that ends a round also begins the next, since the host's speed
+// varies.
+func inTurns(rounds int, measure func(peer, round int)) {
+	for round := range rounds {
+		first := round % 2
+		measure(first, round)
+		measure(1-first, round)
+	}
+}
 
-// oneAtATime compares machines that have the controllers to themselves. The peers alternate, since the host's speed varies.
+// oneAtATime compares machines that have the controllers to themselves.
 func (c *comparison) oneAtATime(t *testing.T) {
 	const rounds = 10
 
 	var took [2]lives
 
-	for i, p := range c.both() {
-		p.live(t, p.witness(t), p.named("first", 1)...) // It fills caches.
-		took[i] = lives{}
-	}
+	peers := c.start(t)
+	witnesses := []witness{peers[0].witness(t), peers[1].witness(t)}
 
-	witnesses := []witness{c.ours.witness(t), c.theirs.witness(t)}
-
-	for round := range rounds {
-		for i, p := range c.both() {
-			took[i] = took[i].and(p.live(t, witnesses[i], p.named("one", rounds)[round]))
-		}
-	}
-
+	inTurns(rounds, func(i, round int) {
+		took[i] = took[i].and(peers[i].live(t, witnesses[i], peers[i].named(fmt.Sprintf("one-%d", round), 1)...))
+	})
 	c.addLives("one at a time", took[0], took[1])
 }
 
 // atOnce compares fifty machines applied at once, which keep all cores busy.
 func (c *comparison) atOnce(t *testing.T) {
-	const rounds = 2
+	const rounds = 3
 
 	var took [2]lives
 
-	witnesses := []witness{c.ours.witness(t), c.theirs.witness(t)}
+	peers := c.start(t)
+	witnesses := []witness{peers[0].witness(t), peers[1].witness(t)}
 
-	for round := range rounds {
-		for i, p := range c.both() {
-			took[i] = took[i].and(p.live(t, witnesses[i], p.named(fmt.Sprintf("many-%d", round), fifty)...))
-		}
-	}
-
+	inTurns(rounds, func(i, round int) {
+		took[i] = took[i].and(peers[i].live(t, witnesses[i], peers[i].named(fmt.Sprintf("many-%d", round), fifty)...))
+	})
 	c.addLives(fmt.Sprintf("%d x %d at once", rounds, fifty), took[0], took[1])
 }
 
@@ -61,130 +59,52 @@ func (c *comparison) outages(t *testing.T) {
 
 	var took [2][]float64
 
-	for round := range rounds {
-		for i, p := range c.both() {
-			took[i] = append(took[i], p.outage(t, p.named("outage", rounds)[round]))
-		}
-	}
+	peers := c.start(t)
 
+	inTurns(rounds, func(i, round int) {
+		took[i] = append(took[i], peers[i].outage(t, peers[i].named(fmt.Sprintf("outage-%d", round), 1)))
+	})
 	c.add("provider cluster back after a minute in which connections were reset, to the VirtualMachine applied meanwhile", duration, took[0], took[1])
 }
 
-func (p *peer) outage(t *testing.T, machine string) float64 {
+func (p *peer) outage(t *testing.T, machines []string) float64 {
 	t.Helper()
 
 	vms := seenVirtualMachines(t, p.Shoot)
 	reset := harness.FaultNamed(t, "reset before")
 
 	p.line.Down.Store(&reset)
-	p.addAll(t, []string{machine}, largeZone)
+	p.addAll(t, machines, largeZone)
 	<-time.NewTimer(time.Minute).C
 	p.line.Down.Store(nil)
 
-	took := vms.since(t, map[string]time.Time{machine: time.Now()})
+	took := vms.since(t, map[string]time.Time{machines[0]: time.Now()})
 
-	p.removeAll(t, []string{machine})
+	p.removeAll(t, machines)
 
 	return took[0].Seconds()
 }
 
 // fullZones compares how soon the machine shows that no node has room for it.
 func (c *comparison) fullZones(t *testing.T) {
-	const rounds = 3
+	const rounds = 5
 
 	var took [2][]float64
 
-	for round := range rounds {
-		for i, p := range c.both() {
-			machine := p.named("full", rounds)[round]
-			refused := seenInstances(t, p.Shoot, unschedulable)
-			explained := p.seenExplained(t)
+	peers := c.start(t)
 
-			p.addAll(t, []string{machine}, emptyZone)
+	inTurns(rounds, func(i, round int) {
+		p := peers[i]
+		machine := p.named(fmt.Sprintf("full-%d", round), 1)
+		refused := seenInstances(t, p.Shoot, unschedulable)
+		explained := p.seenExplained(t)
 
-			at := refused.await(t, []string{machine})[machine]
-			took[i] = append(took[i], explained.since(t, map[string]time.Time{machine: at})[0].Seconds())
+		p.addAll(t, machine, emptyZone)
 
-			p.removeAll(t, []string{machine})
-		}
-	}
+		took[i] = append(took[i], secondsOf(explained.since(t, refused.await(t, machine)))...)
 
-	c.add("pod unschedulable to the cause shown by the machine (ours waits 30 s, so that the autoscaler does not leave a pool too early)", duration, took[0], took[1])
-}
-
-// sizes compares what the controllers use at rest.
-func (c *comparison) sizes(t *testing.T) {
-	numbers := []int{ten, hundred, thousand}
-
-	var rests [2][]rest
-
-	for i, p := range c.both() {
-		rests[i] = p.grow(t, numbers)
-	}
-
-	for i, many := range numbers {
-		ours, theirs := rests[0][i], rests[1][i]
-
-		c.add(fmt.Sprintf("memory of both controllers, %d machines at rest", many), size, []float64{ours.memory}, []float64{theirs.memory})
-		c.add(fmt.Sprintf("processor time a minute, %d machines at rest", many), duration, ours.processor, theirs.processor)
-		c.add(fmt.Sprintf("requests to the provider cluster a minute, %d machines at rest", many), requests, ours.requests, theirs.requests)
-	}
-}
-
-// rest is what a peer uses while nothing changes.
-type rest struct {
-	memory              float64
-	processor, requests []float64
-}
-
-// grow adds machines up to each number and measures the controllers for some minutes.
-func (p *peer) grow(t *testing.T, numbers []int) []rest {
-	t.Helper()
-
-	const minutes = 2
-
-	var (
-		all   = p.named("size", numbers[len(numbers)-1])
-		known = p.seenRunning(t)
-		there int
-		rests []rest
-	)
-
-	for _, many := range numbers {
-		p.addAll(t, all[there:many], largeZone)
-		known.await(t, all[:many])
-
-		there = many
-		rests = append(rests, p.rest(t, minutes))
-		t.Logf("%s, %d machines: %+v", p.name, many, rests[len(rests)-1])
-	}
-
-	p.removeAll(t, all)
-
-	return rests
-}
-
-// rest measures a peer minute by minute, after a first one in which it comes to rest.
-func (p *peer) rest(t *testing.T, minutes int) rest {
-	t.Helper()
-
-	r := rest{}
-
-	<-time.NewTimer(time.Minute).C
-
-	for range minutes {
-		before := p.used(t)
-
-		<-time.NewTimer(time.Minute).C
-
-		spent := p.used(t).minus(before)
-		r.processor = append(r.processor, spent.processor.Seconds())
-		r.requests = append(r.requests, float64(spent.requests))
-	}
-
-	for _, one := range p.processes {
-		r.memory += memoryOf(t, one).RSS
-	}
-
-	return r
+		p.removeAll(t, machine)
+	})
+	c.add("pod unschedulable to the cause shown by the machine (ours waits 30 s, so that the autoscaler does not leave a pool too early)",
+		duration, took[0], took[1])
 }

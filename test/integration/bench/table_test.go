@@ -79,6 +79,7 @@ type quantity struct {
 
 var (
 	requests  = quantity{}
+	rate      = quantity{digits: 1}
 	duration  = quantity{unit: " s", digits: 2}
 	processor = quantity{unit: " s", digits: 3}
 	size      = quantity{unit: " MiB"}
@@ -115,6 +116,20 @@ func median[T ~int64 | ~float64](values []T) T {
 	}
 
 	return (sorted[middle-1] + sorted[middle]) / 2
+}
+
+// mean returns the arithmetic mean, or nothing without values.
+func mean(values []float64) []float64 {
+	if len(values) == 0 {
+		return nil
+	}
+
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+
+	return []float64{sum / float64(len(values))}
 }
 
 // percentile returns the nearest-rank percentile of the values.
