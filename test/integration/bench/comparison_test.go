@@ -32,6 +32,7 @@ func TestPeers(t *testing.T) {
 		run  func(*testing.T)
 	}{
 		{"one at a time", c.oneAtATime},
+		{"joining", c.joining},
 		{"at once", c.atOnce},
 		{"outage", c.outages},
 		{"full zone", c.fullZones},

@@ -32,12 +32,13 @@ type measured struct {
 	values []float64
 }
 
-// measured returns all quantities of lives, in the order of a machine's life.
+// measured returns all quantities of lives, in the order of a machine's life. The guests join within a second of their
+// instances, unlike real ones: see comparison.joining.
 func (l lives) measured() []measured {
 	return []measured{
 		{"machine applied to VirtualMachine created", duration, l.created},
 		{"machine applied to instance running", duration, l.started},
-		{"machine applied to machine shown as running with its Node", duration, l.known},
+		{"machine applied to machine shown as running, of a guest that joins within a second", duration, l.known},
 		{"machine deleted to its object gone", duration, l.gone},
 		{"requests to the provider cluster per machine's life", requests, l.requests},
 		{"processor time of both controllers per machine's life", processor, l.processor},

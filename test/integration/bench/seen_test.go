@@ -190,6 +190,17 @@ func seenInstances(t *testing.T, s *harness.Shoot, holds func(*kubevirtv1.Virtua
 	return firstSeen(t, s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Watch, holds)
 }
 
+// seenReady records when Nodes of the target cluster, which all shoots share, are first ready.
+func seenReady(t *testing.T, s *harness.Shoot) *seen {
+	t.Helper()
+
+	return firstSeen(t, s.Target.CoreV1().Nodes().Watch, func(n *corev1.Node) bool {
+		return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+	})
+}
+
 func made(*v1alpha1.Machine) bool { return true }
 
 func running(instance *kubevirtv1.VirtualMachineInstance) bool {

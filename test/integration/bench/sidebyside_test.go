@@ -7,10 +7,13 @@ package bench
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
 )
 
 // inTurns calls measure for each peer and round. The one that ends a round also begins the next, since the host's speed
@@ -36,6 +39,44 @@ func (c *comparison) oneAtATime(t *testing.T) {
 		took[i] = took[i].and(peers[i].live(t, witnesses[i], peers[i].named(fmt.Sprintf("one-%d", round), 1)...))
 	})
 	c.addLives("one at a time", took[0], took[1])
+}
+
+// joining compares how soon machines are shown as running whose guests take as long as real ones to join, and how much of it
+// passes after the Node is ready. The guests' Nodes have a provider ID from the start.
+func (c *comparison) joining(t *testing.T) {
+	const (
+		rounds   = 10
+		takes    = time.Minute
+		distance = 3 * time.Second // A machine does not wait for the controllers to work on another.
+	)
+
+	peers := c.start(t)
+	ready := seenReady(t, peers[0].Shoot)
+	known := []*seen{peers[0].seenRunning(t), peers[1].seenRunning(t)}
+	began := []map[string]time.Time{{}, {}}
+
+	for _, p := range peers {
+		p.Annotate(t, behaviour.JoinLatencyAnnotation, takes.String())
+	}
+
+	inTurns(rounds, func(i, round int) {
+		maps.Copy(began[i], peers[i].addAll(t, peers[i].named(fmt.Sprintf("joining-%d", round), 1), largeZone))
+		<-time.NewTimer(distance).C
+	})
+
+	var all, after [2][]float64
+
+	for i, p := range peers {
+		machines := slices.Collect(maps.Keys(began[i]))
+		all[i] = secondsOf(known[i].since(t, began[i]))
+		after[i] = secondsOf(known[i].since(t, ready.await(t, machines)))
+
+		p.removeAll(t, machines)
+	}
+
+	what := fmt.Sprintf("machine applied to machine shown as running, of a guest that takes %.0f s to join", takes.Seconds())
+	c.add(what, duration, all[0], all[1])
+	c.add(what+": of that, after its Node is ready", duration, after[0], after[1])
 }
 
 // atOnce compares fifty machines applied at once, which keep all cores busy.
