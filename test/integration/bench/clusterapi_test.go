@@ -53,7 +53,7 @@ type clusterAPI struct {
 }
 
 // startClusterAPI applies Cluster API's types, runs both programs until the test ends, and creates the shoot's Cluster.
-func startClusterAPI(t *testing.T, s *harness.Shoot) *clusterAPI {
+func startClusterAPI(t *testing.T, s *harness.Shoot, workers int) *clusterAPI {
 	t.Helper()
 
 	found, err := binaries.EnsureClusterAPI(t.Context(), os.Stderr)
@@ -71,17 +71,20 @@ func startClusterAPI(t *testing.T, s *harness.Shoot) *clusterAPI {
 	group := process.NewGroup(harness.Lab().LogDir)
 	t.Cleanup(func() { require.NoError(t, group.Stop(context.WithoutCancel(t.Context()))) })
 
-	for i, program := range []string{found.Core, found.Provider} {
+	for i, program := range []struct{ path, workers string }{
+		{found.Core, "--machine-concurrency"}, {found.Provider, "--concurrency"},
+	} {
 		own := ports[3*i : 3*i+3]
 		started, err := group.Start(process.Spec{
-			Name: filepath.Base(program),
-			Path: program,
+			Name: filepath.Base(program.path),
+			Path: program.path,
 			Args: []string{
 				"--kubeconfig=" + harness.Lab().Control.AdminKubeconfig, "--namespace=" + s.Namespace,
 				"--kube-api-qps=200", "--kube-api-burst=400", // those of the driver and of machine-controller-manager in the lab
 				"--webhook-cert-dir=" + certificates, fmt.Sprintf("--webhook-port=%d", own[0]),
 				fmt.Sprintf("--health-addr=127.0.0.1:%d", own[1]),
 				fmt.Sprintf("--diagnostics-address=127.0.0.1:%d", own[2]), "--insecure-diagnostics",
+				fmt.Sprintf("%s=%d", program.workers, workers),
 			},
 		})
 		require.NoError(t, err)

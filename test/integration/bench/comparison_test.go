@@ -33,7 +33,8 @@ func TestPeers(t *testing.T) {
 	}{
 		{"one at a time", c.oneAtATime},
 		{"joining", c.joining},
-		{"at once", c.atOnce},
+		{"at once", func(t *testing.T) { c.atOnce(t, clusterAPIWorkers, "") }},
+		{"at once with 50 workers", func(t *testing.T) { c.atOnce(t, fifty, ", Cluster API with 50 workers") }},
 		{"outage", c.outages},
 		{"full zone", c.fullZones},
 	} {
@@ -52,11 +53,11 @@ func TestPeers(t *testing.T) {
 }
 
 // start runs both peers until the test ends, ours first, and lets each fill its caches.
-func (c *comparison) start(t *testing.T) []*peer {
+func (c *comparison) start(t *testing.T, workers int) []*peer {
 	t.Helper()
 	addLargeZone(t)
 
-	peers := []*peer{newDriverPeer(t), newClusterAPIPeer(t)}
+	peers := []*peer{newDriverPeer(t), newClusterAPIPeer(t, workers)}
 	c.names = nil
 
 	for _, p := range peers {

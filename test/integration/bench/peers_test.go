@@ -132,12 +132,20 @@ var peerStarts = [...]struct {
 	start func(*testing.T) *peer
 }{
 	{"driver", newDriverPeer},
-	{"cluster-api", newClusterAPIPeer},
+	{"cluster-api", func(t *testing.T) *peer {
+		t.Helper()
+
+		return newClusterAPIPeer(t, clusterAPIWorkers)
+	}},
 }
+
+// clusterAPIWorkers is the number of machines that each program of Cluster API reconciles at a time by default. That of
+// machine-controller-manager is fifty.
+const clusterAPIWorkers = 10
 
 // newClusterAPIPeer runs Cluster API and its provider for KubeVirt for a new shoot, with all permissions, and with templates
 // that yield the VirtualMachines of the driver.
-func newClusterAPIPeer(t *testing.T) *peer {
+func newClusterAPIPeer(t *testing.T, workers int) *peer {
 	t.Helper()
 
 	s := harness.NewShoot(t)
@@ -155,7 +163,7 @@ func newClusterAPIPeer(t *testing.T) *peer {
 	p := &peer{Shoot: s, line: s.ProxyDistant(t)}
 	createJoinToken(t, s)
 
-	c := startClusterAPI(t, s)
+	c := startClusterAPI(t, s, workers)
 	c.template = templates
 	p.name = fmt.Sprintf("Cluster API %s with its provider for KubeVirt %s", c.binaries.CoreVersion, c.binaries.ProviderVersion)
 	p.processes = c.processes

@@ -32,7 +32,7 @@ func (c *comparison) oneAtATime(t *testing.T) {
 
 	var took [2]lives
 
-	peers := c.start(t)
+	peers := c.start(t, clusterAPIWorkers)
 	witnesses := []witness{peers[0].witness(t), peers[1].witness(t)}
 
 	inTurns(rounds, func(i, round int) {
@@ -50,7 +50,7 @@ func (c *comparison) joining(t *testing.T) {
 		distance = 3 * time.Second // A machine does not wait for the controllers to work on another.
 	)
 
-	peers := c.start(t)
+	peers := c.start(t, clusterAPIWorkers)
 	ready := seenReady(t, peers[0].Shoot)
 	known := []*seen{peers[0].seenRunning(t), peers[1].seenRunning(t)}
 	began := []map[string]time.Time{{}, {}}
@@ -80,18 +80,20 @@ func (c *comparison) joining(t *testing.T) {
 }
 
 // atOnce compares fifty machines applied at once, which keep all cores busy.
-func (c *comparison) atOnce(t *testing.T) {
+func (c *comparison) atOnce(t *testing.T, workers int, how string) {
+	t.Helper()
+
 	const rounds = 3
 
 	var took [2]lives
 
-	peers := c.start(t)
+	peers := c.start(t, workers)
 	witnesses := []witness{peers[0].witness(t), peers[1].witness(t)}
 
 	inTurns(rounds, func(i, round int) {
 		took[i] = took[i].and(peers[i].live(t, witnesses[i], peers[i].named(fmt.Sprintf("many-%d", round), fifty)...))
 	})
-	c.addLives(fmt.Sprintf("%d x %d at once", rounds, fifty), took[0], took[1])
+	c.addLives(fmt.Sprintf("%d x %d at once%s", rounds, fifty, how), took[0], took[1])
 }
 
 // outages compares how soon a machine that was applied during an outage is created afterwards. Both peers retry in cycles, the
@@ -105,7 +107,7 @@ func (c *comparison) outages(t *testing.T) {
 
 	var took [2][]float64
 
-	peers := c.start(t)
+	peers := c.start(t, clusterAPIWorkers)
 	vms := []*seen{seenVirtualMachines(t, peers[0].Shoot), seenVirtualMachines(t, peers[1].Shoot)}
 	reset := harness.FaultNamed(t, "reset before")
 
@@ -144,7 +146,7 @@ func (c *comparison) fullZones(t *testing.T) {
 
 	var took [2][]float64
 
-	peers := c.start(t)
+	peers := c.start(t, clusterAPIWorkers)
 
 	inTurns(rounds, func(i, round int) {
 		p := peers[i]
