@@ -8,6 +8,7 @@ package bench
 import (
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,22 +22,24 @@ type leg struct {
 	harness.Distance
 
 	name string
-	// rounds are those with fifty machines at once. There are more of them where few requests are lost.
-	rounds int
+	// alone and together are the numbers of rounds with one machine and with fifty at once.
+	alone, together int
 }
 
-// legs are the columns of the table. The number of round trips follows from the nearest and the farthest of them.
+// legs are the columns of the table. The number of round trips follows from the nearest and the farthest of them. One request
+// in a thousand is one or two of fifty machines; one in fifty shows what each costs.
 var legs = []leg{
-	{name: "0 ms", rounds: 1},
-	{name: "50 ms", rounds: 1, Distance: harness.Distance{RoundTrip: 50 * time.Millisecond}},
-	{name: "250 ms", rounds: 1, Distance: harness.Distance{RoundTrip: far}},
-	{name: "250 ms, 0.1 % of requests lose their connection", rounds: 2, Distance: harness.Distance{RoundTrip: far, OneLostIn: 1000}},
+	{name: "0 ms", alone: ten, together: 1},
+	{name: "50 ms", alone: ten, together: 1, Distance: harness.Distance{RoundTrip: 50 * time.Millisecond}},
+	{name: "250 ms", alone: ten, together: 1, Distance: harness.Distance{RoundTrip: far}},
+	{name: "250 ms, 0.1 % of requests lose their connection", together: 2, Distance: harness.Distance{RoundTrip: far, OneLostIn: 1000}},
+	{name: "250 ms, 2 % of them", alone: 2 * ten, together: 1, Distance: harness.Distance{RoundTrip: far, OneLostIn: 50}},
 }
 
 const (
 	far = 250 * time.Millisecond
 	// nearest, farthest and lossy are the indices of legs.
-	nearest, farthest, lossy = 0, 2, 3
+	nearest, farthest, lossy = 0, 2, 4
 )
 
 // journey collects the rows of the table.
@@ -71,62 +74,65 @@ func (j *journey) measure(t *testing.T, p *peer) {
 
 	p.live(t, p.witness(t), p.named("first", 1)...) // It fills caches, and opens connections.
 
-	j.addLives(t, p, "one at a time", p.oneAfterTheOther(t))
+	alone := p.oneAfterTheOther(t)
+
+	for i, m := range alone[nearest].measured() {
+		values := valuesOf(alone, i)
+		j.add(t, p, m.what+", one at a time", cellsOf(m.in, values), roundTrips(m.in, values))
+	}
+
+	for _, m := range alone[lossy].applied() {
+		cells := make([]string, len(legs))
+		cells[lossy] = alone[lossy].added(m.values, p.line.Lost())
+		j.add(t, p, m.what+", one at a time: added by lost requests", cells, "")
+	}
 
 	took, lost := p.together(t)
-	how := fmt.Sprintf("%d at once", fifty)
-
-	j.addLives(t, p, how, took)
-	j.add(t, p, "lost connections, "+how, requests, lost)
-}
-
-// addLives adds the rows for lives at the first legs.
-func (j *journey) addLives(t *testing.T, p *peer, how string, took []lives) {
-	t.Helper()
 
 	for i, m := range took[nearest].measured() {
-		var values [][]float64
-		for _, l := range took {
-			values = append(values, l.measured()[i].values)
-		}
-
-		j.add(t, p, m.what+", "+how, m.in, values)
+		j.add(t, p, fmt.Sprintf("%s, %d at once", m.what, fifty), cellsOf(m.in, valuesOf(took, i)), "")
 	}
+
+	j.add(t, p, fmt.Sprintf("requests that lost their connection, %d at once", fifty), cellsOf(requests, lost), "")
 }
 
 // oneAfterTheOther measures machines that have the controllers to themselves, at all distances in turns, since the host's
-// speed varies. No leg with losses is among them: so few requests lose no connection.
+// speed varies.
 func (p *peer) oneAfterTheOther(t *testing.T) []lives {
 	t.Helper()
 
-	const rounds = 5
+	took := make([]lives, len(legs))
+	w := p.witness(t)
 
-	took := make([]lives, lossy)
+	for round := range legs[lossy].alone {
+		for i, l := range legs {
+			if round >= l.alone {
+				continue
+			}
 
-	for round := range rounds {
-		for i, l := range legs[:lossy] {
 			p.line.Move(l.Distance)
 
-			took[i] = took[i].and(p.live(t, p.witness(t), p.named(fmt.Sprintf("one-%d-%d", i, round), 1)...))
+			took[i] = took[i].and(p.live(t, w, p.named(fmt.Sprintf("one-%d-%d", i, round), 1)...))
 		}
 	}
 
 	return took
 }
 
-// together measures fifty machines at once, and counts the lost connections.
+// together measures fifty machines at once, and counts the requests that lost their connection.
 func (p *peer) together(t *testing.T) (took []lives, lost [][]float64) {
 	t.Helper()
 
 	took = make([]lives, len(legs))
+	w := p.witness(t)
 
 	for i, l := range legs {
 		before := len(p.line.Lost())
 
 		p.line.Move(l.Distance)
 
-		for round := range l.rounds {
-			took[i] = took[i].and(p.live(t, p.witness(t), p.named(fmt.Sprintf("many-%d-%d", i, round), fifty)...))
+		for round := range l.together {
+			took[i] = took[i].and(p.live(t, w, p.named(fmt.Sprintf("many-%d-%d", i, round), fifty)...))
 		}
 
 		lost = append(lost, []float64{float64(len(p.line.Lost()) - before)})
@@ -135,25 +141,70 @@ func (p *peer) together(t *testing.T) (took []lives, lost [][]float64) {
 	return took, lost
 }
 
-// add adds a row. A duration of single machines has its number of round trips that follow each other: the time by which
-// it is longer at the farthest leg, divided by that leg's round trip. A request that only has to arrive counts as half.
-func (j *journey) add(t *testing.T, p *peer, what string, in quantity, values [][]float64) {
-	t.Helper()
+// valuesOf returns the values of the ith quantity at each leg.
+func valuesOf(took []lives, i int) [][]float64 {
+	var values [][]float64
+	for _, l := range took {
+		values = append(values, l.measured()[i].values)
+	}
 
-	cells := []string{p.name, what}
+	return values
+}
+
+func cellsOf(in quantity, values [][]float64) []string {
+	var cells []string
 	for _, v := range values {
 		cells = append(cells, in.of(v))
 	}
 
-	depth := ""
-	if in == duration && len(values) == lossy {
-		depth = fmt.Sprintf("%.1f", (median(values[farthest])-median(values[nearest]))/far.Seconds())
-	}
+	return cells
+}
 
-	for len(cells) < 2+len(legs) {
-		cells = append(cells, "")
-	}
+// add adds a row.
+func (j *journey) add(t *testing.T, p *peer, what string, cells []string, depth string) {
+	t.Helper()
 
-	j.rows = append(j.rows, row(append(cells, depth)...))
+	j.rows = append(j.rows, row(slices.Concat([]string{p.name, what}, cells, []string{depth})...))
 	t.Log(j.rows[len(j.rows)-1])
+}
+
+// roundTrips returns how many round trips follow each other in a duration of single machines: the time by which it is longer
+// at the farthest leg, divided by that leg's round trip. A request that only has to arrive counts as half.
+func roundTrips(in quantity, values [][]float64) string {
+	if in != duration || polled(values[nearest]) {
+		return ""
+	}
+
+	return fmt.Sprintf("%.1f", (median(values[farthest])-median(values[nearest]))/far.Seconds())
+}
+
+// polled reports whether durations are so long that they depend on when a controller polls, which hides round trips.
+func polled(values []float64) bool {
+	const longer = 5 // seconds
+
+	return median(values) > longer
+}
+
+// added returns how much longer machines, which lived one at a time, took for one of the applied quantities if a request lost
+// its connection meanwhile: the median and the most.
+func (l lives) added(took []float64, lost []time.Time) string {
+	var with, without []float64
+
+	for i, began := range l.began {
+		ended := began.Add(time.Duration(took[i] * float64(time.Second)))
+
+		if slices.ContainsFunc(lost, func(at time.Time) bool { return at.After(began) && at.Before(ended) }) {
+			with = append(with, took[i])
+		} else {
+			without = append(without, took[i])
+		}
+	}
+
+	if len(with) == 0 || len(without) == 0 || polled(without) {
+		return ""
+	}
+
+	usual := median(without)
+
+	return fmt.Sprintf("%+.2f s, at most %+.2f s (%d of %d machines)", median(with)-usual, slices.Max(with)-usual, len(with), len(took))
 }

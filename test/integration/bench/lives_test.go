@@ -8,6 +8,8 @@ package bench
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,6 +24,7 @@ import (
 // lives are what machines took from the request for their objects or for their deletion on, and used each until nothing
 // was left of them.
 type lives struct {
+	began                                              []time.Time
 	created, started, known, gone, requests, processor []float64
 }
 
@@ -32,17 +35,23 @@ type measured struct {
 	values []float64
 }
 
-// measured returns all quantities of lives, in the order of a machine's life. The guests join within a second of their
-// instances, unlike real ones: see comparison.joining.
-func (l lives) measured() []measured {
+// applied returns the quantities that begin when a machine is applied. The guests join within a second of their instances,
+// unlike real ones: see comparison.joining.
+func (l lives) applied() []measured {
 	return []measured{
 		{"machine applied to VirtualMachine created", duration, l.created},
 		{"machine applied to instance running", duration, l.started},
 		{"machine applied to machine shown as running, of a guest that joins within a second", duration, l.known},
-		{"machine deleted to its object gone", duration, l.gone},
-		{"requests to the provider cluster per machine's life", requests, l.requests},
-		{"processor time of both controllers per machine's life", processor, l.processor},
 	}
+}
+
+// measured returns all quantities of lives, in the order of a machine's life.
+func (l lives) measured() []measured {
+	return append(l.applied(),
+		measured{"machine deleted to its object gone", duration, l.gone},
+		measured{"requests to the provider cluster per machine's life", requests, l.requests},
+		measured{"processor time of both controllers per machine's life", processor, l.processor},
+	)
 }
 
 // witness records when objects of a peer were first in a state.
@@ -73,6 +82,10 @@ func (p *peer) live(t *testing.T, w witness, machines ...string) lives {
 		started: secondsOf(w.started.since(t, began)),
 	}
 
+	for _, name := range slices.Sorted(maps.Keys(began)) {
+		l.began = append(l.began, began[name])
+	}
+
 	l.gone = secondsOf(w.gone.since(t, p.removeAll(t, machines)))
 
 	spent := p.used(t).minus(before)
@@ -85,6 +98,7 @@ func (p *peer) live(t *testing.T, w witness, machines ...string) lives {
 // and adds further lives.
 func (l lives) and(more lives) lives {
 	return lives{
+		began:     append(l.began, more.began...),
 		created:   append(l.created, more.created...),
 		started:   append(l.started, more.started...),
 		known:     append(l.known, more.known...),
