@@ -6,6 +6,7 @@ package harness
 import (
 	"context"
 	"encoding/pem"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -149,7 +150,9 @@ func post(t *testing.T, client *http.Client, url, body string) (string, error) {
 	t.Helper()
 
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
-	require.NoError(t, err)
+	if err != nil {
+		return "", err
+	}
 
 	resp, err := client.Do(request)
 	if err != nil {
@@ -157,7 +160,9 @@ func post(t *testing.T, client *http.Client, url, body string) (string, error) {
 	}
 	defer resp.Body.Close() //nolint:errcheck // It was read.
 
-	require.Equal(t, http.StatusOK, resp.StatusCode)
+	if resp.StatusCode != http.StatusOK {
+		return "", errors.New(resp.Status)
+	}
 
 	got, err := io.ReadAll(resp.Body)
 
