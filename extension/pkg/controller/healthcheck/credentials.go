@@ -15,8 +15,8 @@ import (
 )
 
 // withCachedCredentials returns a Factory that takes the credentials of a shoot from a cache, which has
-// the Secrets with the name that gardenlet gives them. Each check of each shoot needs them: read from the
-// seed, they were half of all requests.
+// the Secrets with the name that gardenlet gives them. Each check of each shoot needs them: reading them from
+// the seed would double the extension's requests.
 func withCachedCredentials(cache client.Reader, newProviderCluster providercluster.Factory) providercluster.Factory {
 	return func(ctx context.Context, seed client.Reader, ref corev1.SecretReference) (*providercluster.Cluster, error) {
 		return newProviderCluster(ctx, &credentials{Reader: seed, cache: cache}, ref)
