@@ -13,33 +13,42 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSets_ShareVersions requires that the sets of every lab and the driver have the same versions of the modules that
-// they have in common. Otherwise, the first run compiles k8s.io/client-go and all that it imports for each of them. Of the
+// TestSets_ShareVersions requires that programs that the first run compiles together have the same versions of the modules
+// that they have in common. Otherwise, it compiles k8s.io/client-go and all that it imports for each of them. Of the
 // driver, which updates its dependencies when it must, it requires only the versions of Kubernetes.
 func TestSets_ShareVersions(t *testing.T) {
 	t.Parallel()
-	modules := filepath.Join("..", "modules")
-	const driver, fewest = "driver", 5
-	folders := map[string]string{driver: filepath.Join("..", "..", "..")}
+	root := filepath.Join("..", "..", "..")
+	lab := moduleVersions(t, filepath.Join("..", "modules", "mcm"))
 	for _, set := range []string{"etcd", kubernetes.set + "-" + kubernetes.preset, kubeVirt.set + "-" + kubeVirt.preset, cdi.set + "-" + cdi.preset} {
-		folders[set] = filepath.Join(modules, set)
+		requireShared(t, lab, filepath.Join("..", "modules", set), "")
 	}
-	for set, folder := range folders {
-		t.Run(set, func(t *testing.T) {
-			t.Parallel()
-			shared := map[string]versions{}
-			same := map[string]versions{}
-			have := moduleVersions(t, folder)
-			for module, version := range moduleVersions(t, filepath.Join(modules, "mcm")) {
-				if other, common := have[module]; common && (set != driver || strings.HasPrefix(module, "k8s.io/")) {
-					shared[module] = other
-					same[module] = version
-				}
-			}
-			require.Greater(t, len(shared), fewest)
-			require.Equal(t, same, shared)
-		})
+	requireShared(t, lab, root, "k8s.io/")
+
+	extension := moduleVersions(t, filepath.Join(root, "extension"))
+	shoot := []string{"gardener", csiDriver}
+	for _, s := range sidecarSets {
+		if s.runsWith(kubernetes.preset) {
+			shoot = append(shoot, s.set)
+		}
 	}
+	for _, set := range shoot {
+		requireShared(t, extension, filepath.Join("..", "modules", set), "")
+	}
+}
+
+// requireShared requires that the module in a folder has the given versions of the modules whose paths have a prefix.
+func requireShared(t *testing.T, given map[string]versions, folder, prefix string) {
+	t.Helper()
+	const fewest = 5
+	shared, same := map[string]versions{}, map[string]versions{}
+	for module, have := range moduleVersions(t, folder) {
+		if version, common := given[module]; common && strings.HasPrefix(module, prefix) {
+			shared[module], same[module] = have, version
+		}
+	}
+	require.Greater(t, len(shared), fewest, folder)
+	require.Equal(t, same, shared, folder)
 }
 
 // versions are the required version of a module, which is in the build IDs of its packages, and that of its sources.
