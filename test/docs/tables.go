@@ -9,12 +9,13 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/compile"
 )
 
 // update is set by `make generate`. The name differs from -update, which other tests define.
@@ -77,10 +78,10 @@ func split(t require.TestingT, page, name string) (before, table, after string) 
 
 // path returns the path of a page.
 func path(t require.TestingT, page string) string {
-	_, self, _, ok := runtime.Caller(0)
-	require.True(t, ok)
+	root, err := compile.Root()
+	require.NoError(t, err)
 
-	return filepath.Join(filepath.Dir(self), "..", "..", page)
+	return filepath.Join(root, page)
 }
 
 // line returns a row of a table. A cell may contain the separator of columns, escaped or not.

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -171,7 +170,7 @@ func (s *Seed) awaitGarden(ctx context.Context, server *process.Process) error {
 // registerExtensions registers this extension and others that the Shoots of the tests need in the garden.
 // gardener-apiserver refuses Shoots with types for which nothing is registered.
 func (s *Seed) registerExtensions(ctx context.Context) error {
-	own, err := os.ReadFile(example("controller-registration.yaml"))
+	own, err := readExample("controller-registration.yaml")
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@
 package seed
 
 import (
-	"os"
 	"testing"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -18,7 +17,7 @@ import (
 func TestWithKubeconfig(t *testing.T) {
 	t.Parallel()
 
-	manifest, err := os.ReadFile(example(ExampleSecret))
+	manifest, err := readExample(ExampleSecret)
 	require.NoError(t, err)
 
 	changed, err := withKubeconfig(manifest, []byte("another"))

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -43,7 +42,7 @@ var gardenerModule = regexp.MustCompile(`(?m)^\tgithub\.com/gardener/gardener (v
 
 // GardenerVersion returns the version of Gardener's module, which go.mod of the extension has.
 func GardenerVersion() string {
-	content, err := os.ReadFile(filepath.Join(root(), "extension", "go.mod"))
+	content, err := readFile("extension", "go.mod")
 
 	match := gardenerModule.FindSubmatch(content)
 	if err != nil || match == nil {

@@ -148,7 +148,7 @@ func (s *Seed) awaitInvalid(ctx context.Context, kubeconfig []byte) error {
 // applyAccount applies the manifests of an account, except for the quota: shoots of tests have
 // different numbers of machines.
 func (s *Seed) applyAccount(ctx context.Context, a Account) error {
-	manifests, err := exec.CommandContext(ctx, s.state.Kubectl, "kustomize", filepath.Join(root(), "extension", "kubernetes", a.manifests)).Output()
+	manifests, err := exec.CommandContext(ctx, s.state.Kubectl, "kustomize", filepath.Join(s.root, "extension", "kubernetes", a.manifests)).Output()
 	if err != nil {
 		return fmt.Errorf("render extension/kubernetes/%s: %w", a.manifests, err)
 	}

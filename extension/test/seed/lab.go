@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -27,7 +26,7 @@ type programs struct{ folder, lab, driver, extension, admission string }
 
 // build builds the programs into a folder that stays: the go command links again only those that have changed.
 func (s *Seed) build(ctx context.Context, progress io.Writer) error {
-	into := filepath.Join(root(), "bin", "seed")
+	into := filepath.Join(s.root, "bin", "seed")
 	s.programs = programs{
 		folder:    into,
 		lab:       filepath.Join(into, "lab"),
@@ -41,7 +40,7 @@ func (s *Seed) build(ctx context.Context, progress io.Writer) error {
 		{Name: "machine-controller", Output: s.programs.driver, Packages: "./cmd/machine-controller"},
 		{Name: "the extension and its admission", Module: "extension", Output: into + "/", Packages: "./cmd/..."},
 	} {
-		target.Root = root()
+		target.Root = s.root
 
 		if err := compile.Build(ctx, progress, target); err != nil {
 			return err
@@ -50,7 +49,7 @@ func (s *Seed) build(ctx context.Context, progress io.Writer) error {
 
 	args := append([]string{"build", fmt.Sprintf("--monitoring=%t", s.withMonitoring)}, s.labArgs()...)
 
-	return run(ctx, progress, root(), s.programs.lab, args...)
+	return run(ctx, progress, s.root, s.programs.lab, args...)
 }
 
 // labArgs are arguments of the lab.
@@ -60,13 +59,6 @@ func (s *Seed) labArgs() []string {
 	}
 
 	return []string{"--gardener", "--nodes=real", "--guest-image"}
-}
-
-// root is the folder of the repository.
-func root() string {
-	_, file, _, _ := runtime.Caller(0)
-
-	return filepath.Join(filepath.Dir(file), "..", "..", "..")
 }
 
 func run(ctx context.Context, output io.Writer, folder, program string, args ...string) error {

@@ -16,10 +16,24 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/compile"
 )
 
-// example returns the path of a manifest of the documentation.
-func example(name string) string { return filepath.Join(root(), "extension", "example", name) }
+// readExample returns a manifest of the documentation.
+func readExample(name string) ([]byte, error) {
+	return readFile("extension", "example", name)
+}
+
+// readFile reads a file of the repository.
+func readFile(elements ...string) ([]byte, error) {
+	root, err := compile.Root()
+	if err != nil {
+		return nil, err
+	}
+
+	return os.ReadFile(filepath.Join(root, filepath.Join(elements...)))
+}
 
 // Manifest returns PlainShoot, or a manifest of the documentation, with the Kubernetes version of the
 // API servers.
@@ -30,7 +44,7 @@ func (s *Seed) Manifest(name string) ([]byte, error) {
 func readManifest(name, kubernetesVersion string) ([]byte, error) {
 	content, err := manifests.ReadFile("manifests/" + name)
 	if errors.Is(err, fs.ErrNotExist) {
-		content, err = os.ReadFile(example(name))
+		content, err = readExample(name)
 	}
 
 	return bytes.ReplaceAll(content, []byte(exampleVersion), []byte(kubernetesVersion)), err
@@ -75,7 +89,7 @@ func (s *Seed) apply(ctx context.Context, kubeconfig, name, objects string) erro
 		return err
 	}
 
-	return run(ctx, io.Discard, root(), s.state.Kubectl, "apply", "--server-side", "--kubeconfig="+kubeconfig, "--filename="+file)
+	return run(ctx, io.Discard, s.root, s.state.Kubectl, "apply", "--server-side", "--kubeconfig="+kubeconfig, "--filename="+file)
 }
 
 // SharedNetwork creates a network in the namespace default of the provider cluster.

@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/compile"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
@@ -49,6 +50,7 @@ type Seed struct {
 	// Folder has the logs of all processes.
 	Folder string
 
+	root     string // of the repository
 	state    *labState
 	programs programs
 	group    *process.Group
@@ -137,6 +139,10 @@ func (s *Seed) abort(ctx context.Context, failed error) error {
 }
 
 func (s *Seed) start(ctx context.Context, progress io.Writer) (err error) {
+	if s.root, err = compile.Root(); err != nil {
+		return err
+	}
+
 	if err := s.build(ctx, progress); err != nil {
 		return err
 	}
@@ -263,7 +269,7 @@ var kinds = []string{
 
 // applyKinds applies the CustomResourceDefinitions from Gardener's module.
 func (s *Seed) applyKinds(ctx context.Context) error {
-	folder, err := exec.CommandContext(ctx, "go", "-C", filepath.Join(root(), "extension"), "list", "-m", "-f={{.Dir}}", "github.com/gardener/gardener").Output()
+	folder, err := exec.CommandContext(ctx, "go", "-C", filepath.Join(s.root, "extension"), "list", "-m", "-f={{.Dir}}", "github.com/gardener/gardener").Output()
 	if err != nil {
 		return fmt.Errorf("find Gardener's module: %w", err)
 	}
@@ -284,7 +290,7 @@ func (s *Seed) applyKinds(ctx context.Context) error {
 		args = append(args, "--filename="+file)
 	}
 
-	return run(ctx, io.Discard, root(), s.state.Kubectl, args...)
+	return run(ctx, io.Discard, s.root, s.state.Kubectl, args...)
 }
 
 // manifests are those that only tests use: a Shoot, extensions that are registered in the garden, and

@@ -187,7 +187,7 @@ func (s *Seed) discovery(origin string) (http.Handler, error) {
 func (s *Seed) writeAuthentication(origin, ca string) error {
 	config := map[string]any{}
 
-	raw, err := os.ReadFile(example(ExampleAuthentication))
+	raw, err := readExample(ExampleAuthentication)
 	if err != nil {
 		return err
 	}

@@ -7,14 +7,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/compile"
@@ -220,29 +218,8 @@ func (l layout) binaries(a assets) *Binaries {
 	}
 }
 
-// modulesDir finds test/lab/modules upwards from the working folder (go test, go run), or from the
-// location where this file was compiled.
+// modulesDir returns the folder test/lab/modules of the repository with the working folder.
 func modulesDir() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("find working folder: %w", err)
-	}
-	candidates := []string{}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		candidates = append(candidates, filepath.Join(dir, "test", "lab", "modules"))
-	}
-	if _, file, _, ok := runtime.Caller(0); ok {
-		candidates = append(candidates, filepath.Join(filepath.Dir(filepath.Dir(file)), "modules"))
-	}
-	for _, candidate := range candidates {
-		if isOurs(candidate) {
-			return candidate, nil
-		}
-	}
-	return "", errors.New("find test/lab/modules: run the lab from inside its repository")
-}
-
-func isOurs(modules string) bool {
-	data, err := os.ReadFile(filepath.Join(modules, "etcd", "go.mod"))
-	return err == nil && strings.Contains(string(data), "machine-controller-manager-provider-kubevirt/test/lab/modules/etcd")
+	root, err := compile.Root()
+	return filepath.Join(root, "test", "lab", "modules"), err
 }
