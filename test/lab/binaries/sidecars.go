@@ -17,7 +17,7 @@ type sidecarSet struct {
 	// oldest and newest are the minor versions of Kubernetes for which the Gardener extension deploys the programs;
 	// empty if there is no limit (extension/imagevector/images.yaml).
 	oldest, newest string
-	estimate       time.Duration
+	estimate       time.Duration // after Gardener has been built, which shares packages with the sets for new versions
 }
 
 var sidecarSets = []sidecarSet{
@@ -33,13 +33,13 @@ var sidecarSets = []sidecarSet{
 		module:   "github.com/kubernetes-csi/external-provisioner/v6",
 		oldest:   "1.34",
 		programs: []string{"cmd/csi-provisioner"},
-		estimate: 80 * time.Second,
+		estimate: 20 * time.Second,
 	},
 	{
 		set:      "csi-attacher",
 		module:   "github.com/kubernetes-csi/external-attacher/v4",
 		programs: []string{"cmd/csi-attacher"},
-		estimate: 150 * time.Second,
+		estimate: 10 * time.Second,
 	},
 	{
 		set:      "csi-resizer-1",
@@ -53,13 +53,13 @@ var sidecarSets = []sidecarSet{
 		module:   "github.com/kubernetes-csi/external-resizer/v2",
 		oldest:   "1.34",
 		programs: []string{"cmd/csi-resizer"},
-		estimate: 150 * time.Second,
+		estimate: 20 * time.Second,
 	},
 	{
 		set:      "csi-snapshotter",
 		module:   "github.com/kubernetes-csi/external-snapshotter/v8",
 		programs: []string{"cmd/csi-snapshotter", "cmd/snapshot-controller"},
-		estimate: 150 * time.Second,
+		estimate: 20 * time.Second,
 	},
 }
 
@@ -104,7 +104,7 @@ func (l layout) csiDriver() step {
 		module:   l.modules[csiDriver],
 		target:   l.targets[csiDriver],
 		outputs:  []string{csiDriver},
-		estimate: 60 * time.Second,
+		estimate: 5 * time.Second,
 		produce:  compiled(ldflags, "./cmd/csi-driver"),
 	}
 }
