@@ -106,10 +106,9 @@ func TestListMachines_OmitsOtherShoots(t *testing.T) {
 }
 
 // TestHostilePages has a server return lists of all lengths. An incomplete list must be
-// an error, because machine-controller-manager deletes machines by these lists.
+// an error, because machine-controller-manager deletes machines by these lists. It is not parallel: beside the other hostile
+// servers, a busy machine cannot serve hundreds of pages before the client gives up.
 func TestHostilePages(t *testing.T) {
-	t.Parallel()
-
 	// numbered is a list with count pages of this size.
 	numbered := func(count, size int) func(string) page {
 		return func(token string) page {
@@ -152,8 +151,6 @@ func TestHostilePages(t *testing.T) {
 
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
 			raw, asked := serveList(t, tc.pageOf)
 			clients := providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000, RetryFor: 15 * time.Second})
 			p := NewMachines(clients, images.NewManager(clock.RealClock{}, time.Hour), Options{})
