@@ -22,30 +22,39 @@ const (
 	// MemoryLimit is the environment variable with which the shipped manifests limit the sidecar's
 	// memory. Near the limit, Go's runtime collects garbage more often.
 	MemoryLimit = "GOMEMLIMIT=128MiB"
-	// MostMemory bounds the peak memory of a process with MemoryLimit, in KiB: garbage fills it up to that
-	// limit, and the text of the program counts, too.
-	MostMemory = 180 << 10
+	// MostMemory bounds the PeakMemory of a process with MemoryLimit, in KiB: garbage fills it up to that limit, which Go's
+	// runtime exceeds a little.
+	MostMemory = 150 << 10
 	// SidecarLimit is the limit of the sidecar's container in these manifests, in bytes.
 	SidecarLimit = 256 << 20
 )
 
-// PeakMemory returns the peak memory of this process in KiB, or 0 if the kernel does not report it.
+// PeakMemory returns the peak memory of this process in KiB without that of its program file, or 0 if the kernel does not
+// report it. Of the file, some kernels map more than is used; a container's kernel gives that up before it kills.
 // wait(2) is unsuitable: its value for a child starts at the parent's.
-func PeakMemory() int {
-	status, err := os.ReadFile("/proc/self/status")
+func PeakMemory() int { return PeakMemoryOf(os.Getpid()) }
+
+// PeakMemoryOf returns the PeakMemory of a process with this ID.
+func PeakMemoryOf(process int) int {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", process))
 	if err != nil {
 		return 0
 	}
 
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	return kibibytes(string(status), "VmHWM:") - kibibytes(string(status), "RssFile:")
+}
+
+// kibibytes returns a figure of /proc/PID/status.
+func kibibytes(status, field string) int {
+	_, rest, _ := strings.Cut(status, field)
 	line, _, _ := strings.Cut(rest, "\n")
 
-	peak, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(line, "kB")))
+	figure, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(line, "kB")))
 	if err != nil {
 		return 0
 	}
 
-	return peak
+	return figure
 }
 
 // Contain makes a command run in a cgroup with a memory limit, in bytes, as a container does: the

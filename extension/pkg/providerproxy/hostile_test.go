@@ -13,7 +13,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -160,7 +159,7 @@ func TestHostileProxy_PeakMemory(t *testing.T) {
 		provider := httptest.NewTLSServer(handler)
 		proxy, address := startProxy(t, mounted(t, provider), memory["kubevirt-provider-proxy"].Soft)
 		ofProgram, received := programPeak(t, address, memory["kubevirt-csi-driver"].Soft)
-		ofProxy := peakOf(t, proxy.Process.Pid)
+		ofProxy := hostile.PeakMemoryOf(proxy.Process.Pid)
 
 		t.Logf("%s: peak of the proxy %d MiB (limit %s), of a program %d MiB (limit %s)", name,
 			ofProxy>>10, memory["kubevirt-provider-proxy"].Limit.String(), ofProgram>>10, memory["kubevirt-csi-driver"].Limit.String())
@@ -266,17 +265,4 @@ func programPeak(t *testing.T, address, soft string) (peak, received int) {
 	require.NoError(t, err)
 
 	return peak, received
-}
-
-// peakOf returns the peak memory of a process in KiB.
-func peakOf(t *testing.T, pid int) int {
-	t.Helper()
-
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	require.NoError(t, err)
-
-	peak, err := strconv.Atoi(regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindStringSubmatch(string(status))[1])
-	require.NoError(t, err)
-
-	return peak
 }

@@ -15,8 +15,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -273,7 +271,7 @@ func requireCloudControllerHostile(t *testing.T) {
 	case <-time.After(duration):
 	}
 
-	peak := peakMemory(t, p.PID())
+	peak := hostile.PeakMemoryOf(p.PID())
 	fmt.Fprintf(os.Stderr, "cloud-controller-manager with hostile servers: %d MiB at most, %d requests in %s\n", peak>>10, answered.Load(), duration)
 	require.Less(t, peak, most)
 	require.Greater(t, answered.Load(), int64(len(names)))
@@ -289,20 +287,4 @@ func requireCloudControllerHostile(t *testing.T) {
 		require.NoError(t, theSeed.Client.Patch(t.Context(), b.service, before))
 		require.NoError(t, theSeed.Client.Delete(t.Context(), b.service))
 	}
-}
-
-// peakMemory returns the peak memory of a process, in KiB.
-func peakMemory(t *testing.T, pid int) int {
-	t.Helper()
-
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	require.NoError(t, err)
-
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
-	line, _, _ := strings.Cut(rest, "\n")
-
-	peak, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(line, "kB")))
-	require.NoError(t, err)
-
-	return peak
 }
