@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
 const (
@@ -30,31 +32,17 @@ const (
 )
 
 // PeakMemory returns the peak memory of this process in KiB without that of its program file, or 0 if the kernel does not
-// report it. Of the file, some kernels map more than is used; a container's kernel gives that up before it kills.
-// wait(2) is unsuitable: its value for a child starts at the parent's.
+// report it. wait(2) is unsuitable: its value for a child starts at the parent's.
 func PeakMemory() int { return PeakMemoryOf(os.Getpid()) }
 
 // PeakMemoryOf returns the PeakMemory of a process with this ID.
-func PeakMemoryOf(process int) int {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", process))
+func PeakMemoryOf(pid int) int {
+	used, err := process.MemoryOf(pid)
 	if err != nil {
 		return 0
 	}
 
-	return kibibytes(string(status), "VmHWM:") - kibibytes(string(status), "RssFile:")
-}
-
-// kibibytes returns a figure of /proc/PID/status.
-func kibibytes(status, field string) int {
-	_, rest, _ := strings.Cut(status, field)
-	line, _, _ := strings.Cut(rest, "\n")
-
-	figure, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(line, "kB")))
-	if err != nil {
-		return 0
-	}
-
-	return figure
+	return int(used.Peak * 1024)
 }
 
 // Contain makes a command run in a cgroup with a memory limit, in bytes, as a container does: the

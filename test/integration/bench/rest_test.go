@@ -100,7 +100,7 @@ func (p *peer) memory(t *testing.T) float64 {
 
 	sum := 0.0
 	for _, one := range p.processes {
-		sum += memoryOf(t, one).RSS
+		sum += memoryOf(t, one).Used
 	}
 
 	return sum

@@ -133,7 +133,7 @@ func (a *atRest) rest(t *testing.T, sidecar *process.Process, provider *harness.
 	}
 
 	a.mean = (processorTime(t, sidecar) - begin).Seconds() / minutesAtRest
-	a.memory = memoryOf(t, sidecar).RSS
+	a.memory = memoryOf(t, sidecar).Used
 	a.peak = memoryOf(t, sidecar).Peak
 }
 

@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// Memory is the resident memory of a process: now, and the most so far. Both are in MiB.
+// Memory is the resident memory of a process without that of files: now, and the most so far. Both are in MiB. Of its program
+// file, some kernels keep more than is used, and each gives that up before a container exceeds its limit.
 type Memory struct {
-	RSS, Peak float64
+	Used, Peak float64
 }
 
 // MemoryOf returns the memory of a process (proc_pid_status(5)).
@@ -21,15 +22,15 @@ func MemoryOf(pid int) (Memory, error) {
 	if err != nil {
 		return Memory{}, fmt.Errorf("read the memory of process %d: %w", pid, err)
 	}
-	var m Memory
-	for field, value := range map[string]*float64{"VmRSS:": &m.RSS, "VmHWM:": &m.Peak} {
+	var resident, most, files float64
+	for field, value := range map[string]*float64{"VmRSS:": &resident, "VmHWM:": &most, "RssFile:": &files} {
 		_, after, _ := bytes.Cut(status, []byte(field))
 		if _, err := fmt.Sscanf(string(after), "%f kB", value); err != nil {
 			return Memory{}, fmt.Errorf("read %s of process %d: %w", field, pid, err)
 		}
 		*value /= 1024
 	}
-	return m, nil
+	return Memory{Used: resident - files, Peak: most - files}, nil
 }
 
 // TimeOf returns the processor time that a process has used: utime and stime of proc_pid_stat(5), of which Linux counts a
