@@ -50,7 +50,7 @@ NODE_TIMEOUT ?= 180m
 # Runs the packages of the integration tests against one lab, without Go's cache of test results. It
 # takes the flags of go test.
 INTEGRATION  := go run ./test/integration
-# The number of packages that run in parallel, and of parallel tests in each, beside the extension's suite on two cores.
+# The number of packages of the driver's suite that run in parallel, and of parallel tests in each, on two cores.
 TEST_PACKAGES ?= 4
 TEST_PARALLEL ?= 3
 # The number of parallel unit tests in each package. Those that take long wait for slow servers.
@@ -167,8 +167,8 @@ test-unit: ## Run the unit tests.
 .PHONY: test-integration
 test-integration: ## Run the suites of the driver and the extension against real control planes (builds them the first time).
 	@$(LAB) build --gardener --monitoring
-	@# At the same time, since both wait for much of it.
-	@$(MAKE) --no-print-directory --jobs=2 test-driver test-extension
+	@# One after the other: at the same time, they keep two slow cores so busy that API servers do not answer in time.
+	@$(MAKE) --no-print-directory test-driver test-extension
 
 .PHONY: test-driver
 test-driver: ## Run the suites of the driver.
@@ -176,8 +176,7 @@ test-driver: ## Run the suites of the driver.
 
 .PHONY: test-extension
 test-extension: ## Run the suite of the extension.
-	cd extension && $(GOTEST) -parallel=8 -timeout=$(TEST_TIMEOUT) -v ./test/integration |& \
-		while IFS= read -r line; do printf 'extension: %s\n' "$$line"; done
+	cd extension && $(GOTEST) -parallel=8 -timeout=$(TEST_TIMEOUT) -v ./test/integration
 
 .PHONY: test-provider
 test-provider: ## Run machine-controller-manager's own integration suite for providers (three minutes; part of make soak).
