@@ -338,6 +338,7 @@ func TestNoCause(t *testing.T) {
 			says(cdiv1beta1.DataVolumeRunning, corev1.ConditionTrue, "Pod is running", "", old)))},
 		"Clone Pending": {"CDI has not begun", volumeSays(cdiv1beta1.DataVolumeRunning, "Pending", "Clone Pending", old)},
 		"Scratch space": {"CDI starts the importer again", volumeSays(cdiv1beta1.DataVolumeRunning, "Scratch space required", "", old)},
+		"Crash loop":    {"CDI has missed how the importer ended, and sees the next end", volumeSays(cdiv1beta1.DataVolumeRunning, "Pod is running", "", old)},
 		"Image pull":    {"kubelet pulls the importer's image", volumeSays(cdiv1beta1.DataVolumeRunning, "ContainerCreating", "", ago(9*time.Minute))},
 		"Scheduled":     {"virt-handler prepares the guest", scheduled(2 * time.Minute)},
 		"Stall":         {"only operators ask for it: a clone takes as long as it takes", with(stalled(newVolume("disk", cdiv1beta1.CSICloneInProgress), time.Hour), func(e *diagnose.Evidence) { e.WithStalls = false })},

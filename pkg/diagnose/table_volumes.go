@@ -24,8 +24,9 @@ var (
 	// preparing lists reasons of kubelet for pods that are about to start, which can take as long as an
 	// image pull.
 	preparing = []string{"ContainerCreating", "PodInitializing"}
-	// expected are the reasons of pods that CDI is about to create, create again or delete.
-	expected = []string{"", "Pending", "Completed", "Scratch space required", corev1.PodReasonUnschedulable}
+	// expected are the reasons of pods that CDI is about to create, create again or delete. "Pod is running" remains while an
+	// importer that has failed waits for its next start, if CDI has not seen how it ended (pkg/controller/util.go).
+	expected = []string{"", "Pending", "Completed", "Scratch space required", "Pod is running", corev1.PodReasonUnschedulable}
 	// tooSmall is reported by CDI's validation of clones, by its importer about a full disk, and in its
 	// summary of that message (pkg/controller/util.go).
 	tooSmall = []string{"smaller than the source", "datavolume too small", "no space left on device", "is larger than the reported available"}
