@@ -16,7 +16,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -215,23 +214,10 @@ func (d *demo) runApplication(ctx context.Context) error {
 	return nil
 }
 
-// deleteApplication returns when the pods are gone: machine-controller-manager would wait 20 s if it evicted one of them.
 func (d *demo) deleteApplication(ctx context.Context) error {
 	pods, budget := application()
-	if err := errors.Join(d.seed.Target.Delete(ctx, budget), d.seed.Target.Delete(ctx, pods, client.PropagationPolicy(metav1.DeletePropagationForeground))); err != nil {
-		return err
-	}
 
-	err := wait.PollUntilContextTimeout(ctx, poll, timeout, true, func(ctx context.Context) (bool, error) {
-		err := d.seed.Target.Get(ctx, client.ObjectKeyFromObject(pods), pods)
-
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-	})
-	if err != nil {
-		return fmt.Errorf("wait for the deletion of the application: %w", err)
-	}
-
-	return nil
+	return errors.Join(d.seed.Target.Delete(ctx, budget), d.seed.Target.Delete(ctx, pods, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 }
 
 // nodeWithMachine returns the provider node of the first machine, and the number of machines on it.
