@@ -74,7 +74,7 @@ func (v *Victim) Always(t *testing.T) {
 	t.Helper()
 
 	for _, a := range accidents {
-		t.Run(a.name, func(t *testing.T) {
+		if !t.Run(a.name, func(t *testing.T) {
 			before := v.awaitRunning(t)
 			machine := v.requirePending(t)
 			a.happen(t, v, before)
@@ -83,7 +83,9 @@ func (v *Victim) Always(t *testing.T) {
 			})
 			v.awaitRunning(t)
 			require.Equal(t, machine.UID, v.requirePending(t).UID, "the Machine is not replaced")
-		})
+		}) {
+			return // The next accident would wait for the machine.
+		}
 	}
 }
 
@@ -93,7 +95,7 @@ func (v *Victim) Once(t *testing.T) {
 	t.Helper()
 
 	for _, a := range accidents {
-		t.Run(a.name, func(t *testing.T) {
+		if !t.Run(a.name, func(t *testing.T) {
 			before := v.awaitRunning(t)
 			a.happen(t, v, before)
 			v.await(t, "the instance has failed: "+a.reason, func(found *kubevirtv1.VirtualMachineInstance) bool {
@@ -104,9 +106,15 @@ func (v *Victim) Once(t *testing.T) {
 			require.Contains(t, found.Cause.Message, "runStrategy Once")
 			require.Contains(t, found.Cause.Message, "the last event: The VirtualMachineInstance crashed")
 			v.requirePending(t)
-			require.Equal(t, kubevirtv1.VirtualMachineStatusStopped, v.VM(t, before.Name).Status.PrintableStatus)
+			harness.Eventually(t, "the VirtualMachine is stopped", func(ctx context.Context) (bool, error) {
+				vm, err := v.KubeVirt.KubevirtV1().VirtualMachines(v.ProviderNamespace).Get(ctx, before.Name, metav1.GetOptions{})
+
+				return err == nil && vm.Status.PrintableStatus == kubevirtv1.VirtualMachineStatusStopped, err
+			})
 			v.replace(t)
-		})
+		}) {
+			return // The next accident would wait for the machine.
+		}
 	}
 }
 
