@@ -33,16 +33,29 @@ const (
 
 // PeakMemory returns the peak memory of this process in KiB without that of its program file, or 0 if the kernel does not
 // report it. wait(2) is unsuitable: its value for a child starts at the parent's.
-func PeakMemory() int { return PeakMemoryOf(os.Getpid()) }
-
-// PeakMemoryOf returns the PeakMemory of a process with this ID.
-func PeakMemoryOf(pid int) int {
-	used, err := process.MemoryOf(pid)
+func PeakMemory() int {
+	peak, err := peakMemory(os.Getpid())
 	if err != nil {
 		return 0
 	}
 
-	return int(used.Peak * 1024)
+	return peak
+}
+
+// PeakMemoryOf returns the PeakMemory of another process, which must run.
+func PeakMemoryOf(t *testing.T, pid int) int {
+	t.Helper()
+
+	peak, err := peakMemory(pid)
+	require.NoError(t, err)
+
+	return peak
+}
+
+func peakMemory(pid int) (kibibytes int, err error) {
+	used, err := process.MemoryOf(pid)
+
+	return int(used.Peak * 1024), err
 }
 
 // Contain makes a command run in a cgroup with a memory limit, in bytes, as a container does: the

@@ -159,7 +159,7 @@ func TestHostileProxy_PeakMemory(t *testing.T) {
 		provider := httptest.NewTLSServer(handler)
 		proxy, address := startProxy(t, mounted(t, provider), memory["kubevirt-provider-proxy"].Soft)
 		ofProgram, received := programPeak(t, address, memory["kubevirt-csi-driver"].Soft)
-		ofProxy := hostile.PeakMemoryOf(proxy.Process.Pid)
+		ofProxy := hostile.PeakMemoryOf(t, proxy.Process.Pid)
 
 		t.Logf("%s: peak of the proxy %d MiB (limit %s), of a program %d MiB (limit %s)", name,
 			ofProxy>>10, memory["kubevirt-provider-proxy"].Limit.String(), ofProgram>>10, memory["kubevirt-csi-driver"].Limit.String())

@@ -271,7 +271,7 @@ func requireCloudControllerHostile(t *testing.T) {
 	case <-time.After(duration):
 	}
 
-	peak := hostile.PeakMemoryOf(p.PID())
+	peak := hostile.PeakMemoryOf(t, p.PID())
 	fmt.Fprintf(os.Stderr, "cloud-controller-manager with hostile servers: %d MiB at most, %d requests in %s\n", peak>>10, answered.Load(), duration)
 	require.Less(t, peak, most)
 	require.Greater(t, answered.Load(), int64(len(names)))
