@@ -42,8 +42,8 @@ PROFILES := -artifacts -outputdir='$(CURDIR)/bin'
 # The race detector needs a C compiler; without one, the tests run without the race detector.
 RACE = $(if $(shell command -v "$$(go env CC)"),-race)
 
-# The timeout of a run that hangs. The suites take ten minutes on
-# two idle cores, and several times as long beside other work.
+# The timeout of a run that hangs. Each suite takes about a quarter
+# of an hour on two idle cores, and several times as long beside other work.
 TEST_TIMEOUT  ?= 90m
 # The timeout of the tests with real nodes, some of whose guests boot for minutes.
 NODE_TIMEOUT ?= 180m
