@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity"
@@ -148,6 +149,53 @@ func TestRenewal_Unhealthy(t *testing.T) {
 			require.NoError(t, err)
 			require.Positive(t, result.RequeueAfter)
 			require.Equal(t, tc.want, a.replaced(t))
+
+			if tc.want != nil {
+				require.LessOrEqual(t, result.RequeueAfter, unhealthyPeriod, "the next health check may report nothing else")
+			}
+		})
+	}
+}
+
+// TestChanges ignores the time of a health check, which the library writes with each of its results.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+
+	condition := func(cp *extensionsv1alpha1.ControlPlane) *gardencorev1beta1.Condition {
+		return &cp.Status.Conditions[0]
+	}
+
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*extensionsv1alpha1.ControlPlane)
+		want   bool
+	}{
+		"Checked": {"the result is the same", func(cp *extensionsv1alpha1.ControlPlane) {
+			cp.ResourceVersion = "2"
+			cp.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "extension"}}
+			condition(cp).LastUpdateTime = metav1.Now()
+		}, false},
+		"Unhealthy": {"a token may have been rejected", func(cp *extensionsv1alpha1.ControlPlane) {
+			condition(cp).Status = gardencorev1beta1.ConditionFalse
+		}, true},
+		"OtherError": {"a token may have been rejected, too", func(cp *extensionsv1alpha1.ControlPlane) {
+			condition(cp).Message = "another"
+		}, true},
+		"Reconciled": {"the first tokens were requested", func(cp *extensionsv1alpha1.ControlPlane) {
+			cp.Status.LastOperation = &gardencorev1beta1.LastOperation{State: gardencorev1beta1.LastOperationStateSucceeded}
+		}, true},
+		"Spec": {"it may have other credentials", func(cp *extensionsv1alpha1.ControlPlane) { cp.Generation = 2 }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			before := newControlPlane()
+			before.Status.Conditions = []gardencorev1beta1.Condition{{Type: gardencorev1beta1.ShootControlPlaneHealthy, Status: gardencorev1beta1.ConditionTrue}}
+
+			after := before.DeepCopy()
+			tc.change(after)
+
+			require.Equal(t, tc.want, changes(event.UpdateEvent{ObjectOld: before, ObjectNew: after}), tc.reason)
 		})
 	}
 }

@@ -15,9 +15,13 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	predicateutils "github.com/gardener/gardener/pkg/controllerutils/predicate"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity"
@@ -35,10 +39,35 @@ func addRenewal(mgr manager.Manager, a accounts, options AddOptions) error {
 	return builder.ControllerManagedBy(mgr).
 		Named("controlplane-token-renewal").
 		WithOptions(options.Controller).
-		For(&extensionsv1alpha1.ControlPlane{}, builder.WithPredicates(
-			predicateutils.AddTypeAndClassPredicates(nil, options.ExtensionClasses, kubevirt.Type)...)).
+		For(&extensionsv1alpha1.ControlPlane{}, builder.WithPredicates(predicateutils.AddTypeAndClassPredicates(
+			[]predicate.Predicate{predicate.Funcs{UpdateFunc: changes}}, options.ExtensionClasses, kubevirt.Type)...)).
 		Complete(&renewal{accounts: a})
 }
+
+// changes reports whether more of a ControlPlane changes than the times that the health check writes every 30 seconds.
+func changes(e event.UpdateEvent) bool {
+	return !equality.Semantic.DeepEqual(withoutTimes(e.ObjectOld), withoutTimes(e.ObjectNew))
+}
+
+func withoutTimes(object client.Object) client.Object {
+	cp, ok := object.DeepCopyObject().(*extensionsv1alpha1.ControlPlane)
+	if !ok {
+		return object
+	}
+
+	cp.ResourceVersion = ""
+	cp.ManagedFields = nil
+
+	for i := range cp.Status.Conditions {
+		cp.Status.Conditions[i].LastUpdateTime = metav1.Time{}
+	}
+
+	return cp
+}
+
+// unhealthyPeriod is the interval in which tokens are checked again while the health check finds errors. New errors are
+// noticed at once.
+const unhealthyPeriod = 5 * time.Minute
 
 // Reconcile implements reconcile.Reconciler.
 func (r *renewal) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -65,7 +94,7 @@ func (r *renewal) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return reconcile.Result{}, err
 	}
 
-	return reconcile.Result{RequeueAfter: max(time.Until(next), time.Minute)}, nil
+	return reconcile.Result{RequeueAfter: min(max(time.Until(next), time.Minute), unhealthyPeriod)}, nil
 }
 
 // healthy reports whether the last health check of the ControlPlane found no error. Its result is
