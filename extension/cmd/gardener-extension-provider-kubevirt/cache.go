@@ -49,6 +49,18 @@ func withSmallCache(options manager.Options) manager.Options {
 	return options
 }
 
+// cacheBeforeReady makes the readiness of a manager wait for the objects that its webhooks read. Otherwise, the first requests
+// to the webhooks would begin to list them, and fail if that takes long: Clusters may have a megabyte each.
+func cacheBeforeReady(ctx context.Context, informers cache.Informers) error {
+	for _, read := range []client.Object{&extensionsv1alpha1.Cluster{}, &extensionsv1alpha1.Infrastructure{}} {
+		if _, err := informers.GetInformer(ctx, read, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("cache %T: %w", read, err)
+		}
+	}
+
+	return nil
+}
+
 // withoutForeignContent drops the managed fields of an object, and the content of an object of another
 // provider. The library's predicates see it, so that its name, type and last operation remain.
 func withoutForeignContent(object any) (any, error) {

@@ -9,14 +9,17 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"github.com/gardener/gardener/pkg/extensions"
+	gardenerhealthz "github.com/gardener/gardener/pkg/healthz"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -133,7 +136,20 @@ func (s *seed) write(out *bufio.Writer, i int) {
 func (s *seed) newCache(t *testing.T, options manager.Options) cache.Cache {
 	t.Helper()
 
-	server := httptest.NewServer(s)
+	c := cacheOf(t, s, options)
+
+	_, err := c.GetInformer(t.Context(), &extensionsv1alpha1.Cluster{})
+	require.NoError(t, err)
+	require.True(t, c.WaitForCacheSync(t.Context()))
+
+	return c
+}
+
+// cacheOf starts the extension's cache of a server.
+func cacheOf(t *testing.T, handler http.Handler, options manager.Options) cache.Cache {
+	t.Helper()
+
+	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 
 	scheme, err := newScheme()
@@ -141,6 +157,7 @@ func (s *seed) newCache(t *testing.T, options manager.Options) cache.Cache {
 
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(extensionsv1alpha1.SchemeGroupVersion.WithKind("Cluster"), meta.RESTScopeRoot)
+	mapper.Add(extensionsv1alpha1.SchemeGroupVersion.WithKind("Infrastructure"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 
 	options.Cache.Scheme = scheme
@@ -154,11 +171,54 @@ func (s *seed) newCache(t *testing.T, options manager.Options) cache.Cache {
 
 	go func() { _ = c.Start(ctx) }()
 
-	_, err = c.GetInformer(t.Context(), &extensionsv1alpha1.Cluster{})
-	require.NoError(t, err)
-	require.True(t, c.WaitForCacheSync(t.Context()))
-
 	return c
+}
+
+// TestCacheBeforeReady lets the extension become ready when it knows what its webhooks read, and not before.
+func TestCacheBeforeReady(t *testing.T) {
+	t.Parallel()
+
+	kinds := map[string]string{"clusters": "ClusterList", "infrastructures": "InfrastructureList"}
+
+	for slow := range kinds {
+		t.Run(slow, func(t *testing.T) {
+			t.Parallel()
+
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+
+			answers := make(chan struct{})
+			c := cacheOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				resource := path.Base(r.URL.Path)
+
+				if resource == slow {
+					select {
+					case <-answers:
+					case <-r.Context().Done():
+						return
+					}
+				}
+
+				w.Header().Set("Content-Type", "application/json")
+
+				if r.URL.Query().Has("watch") {
+					w.WriteHeader(http.StatusBadRequest) // This server does not stream lists.
+
+					return
+				}
+
+				fmt.Fprintf(w, `{"apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": %q, "metadata": {"resourceVersion": "7"}, "items": []}`, kinds[resource])
+			}), withSmallCache(manager.Options{}))
+			ready := gardenerhealthz.NewCacheSyncHealthz(c)
+
+			require.NoError(t, cacheBeforeReady(ctx, c))
+			require.Error(t, ready(nil))
+
+			close(answers)
+			require.True(t, c.WaitForCacheSync(ctx))
+			require.NoError(t, ready(nil))
+		})
+	}
 }
 
 // TestWithSmallCache_ForeignClusters requires the content of other providers' Clusters to be dropped,

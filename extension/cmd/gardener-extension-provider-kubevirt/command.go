@@ -237,6 +237,10 @@ func (o *options) run(ctx context.Context) error {
 		return fmt.Errorf("add controllers: %w", err)
 	}
 
+	if err := cacheBeforeReady(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
+
 	if err := addChecks(mgr); err != nil {
 		return err
 	}
