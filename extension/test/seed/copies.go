@@ -11,12 +11,16 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"github.com/gardener/gardener/pkg/client/kubernetes"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -34,20 +38,31 @@ func (s *Botanist) Copies(ctx context.Context, first, end int) error {
 		return err
 	}
 
+	const atATime = 4
+
+	copying, ctx := errgroup.WithContext(ctx)
+	copying.SetLimit(atATime)
+
 	for i := first; i < end; i++ {
-		namespace := fmt.Sprintf("%s-%d", s.Namespace, i)
-		if err := s.seed.namespace(ctx, namespace, nil); err != nil {
-			return err
-		}
+		copying.Go(func() error { return s.seed.copyShoot(ctx, fmt.Sprintf("%s-%d", s.Namespace, i), cluster, objects) })
+	}
 
-		if err := s.seed.copyTo(ctx, "", namespace, cluster); err != nil {
-			return err
-		}
+	return copying.Wait()
+}
 
-		for _, object := range objects {
-			if err := s.seed.copyTo(ctx, namespace, object.GetName(), object); err != nil {
-				return err
-			}
+// copyShoot copies a Cluster and the objects of its shoot to another namespace.
+func (s *Seed) copyShoot(ctx context.Context, namespace string, cluster *extensionsv1alpha1.Cluster, objects []client.Object) error {
+	if err := s.namespace(ctx, namespace, nil); err != nil {
+		return err
+	}
+
+	if err := s.copyTo(ctx, "", namespace, cluster); err != nil {
+		return err
+	}
+
+	for _, object := range objects {
+		if err := s.copyTo(ctx, namespace, object.GetName(), object); err != nil {
+			return err
 		}
 	}
 
@@ -59,7 +74,7 @@ func (s *Botanist) objects(ctx context.Context) ([]client.Object, error) {
 	var objects []client.Object
 
 	for _, list := range []client.ObjectList{
-		&corev1.SecretList{}, &extensionsv1alpha1.InfrastructureList{}, &extensionsv1alpha1.ControlPlaneList{}, &extensionsv1alpha1.WorkerList{},
+		&corev1.SecretList{}, &appsv1.DeploymentList{}, &extensionsv1alpha1.InfrastructureList{}, &extensionsv1alpha1.ControlPlaneList{}, &extensionsv1alpha1.WorkerList{},
 		&machinev1alpha1.MachineClassList{}, &machinev1alpha1.MachineDeploymentList{}, &machinev1alpha1.MachineSetList{}, &machinev1alpha1.MachineList{},
 	} {
 		if err := s.seed.Client.List(ctx, list, client.InNamespace(s.Namespace)); err != nil {
@@ -96,9 +111,7 @@ func (s *Seed) copyTo(ctx context.Context, namespace, name string, object client
 	created.SetUID("")
 	created.SetOwnerReferences(nil)
 
-	if secret, ok := created.(*corev1.Secret); ok && name == v1beta1constants.SecretNameCloudProvider {
-		secret.Data["kubeconfig"] = fmt.Appendf(secret.Data["kubeconfig"], "\n# %s\n", namespace)
-	}
+	refersTo(created, namespace)
 
 	withStatus, _ := created.DeepCopyObject().(client.Object)
 
@@ -120,15 +133,35 @@ func (s *Seed) copyTo(ctx context.Context, namespace, name string, object client
 	return err
 }
 
-// WatchInfrastructures watches all Infrastructures, from the resource version of a list on.
+// refersTo makes a copy refer to the credentials of its own namespace, and credentials differ from those of other copies.
+func refersTo(created client.Object, namespace string) {
+	switch created := created.(type) {
+	case *corev1.Secret:
+		if created.Name == v1beta1constants.SecretNameCloudProvider {
+			created.Data["kubeconfig"] = fmt.Appendf(created.Data["kubeconfig"], "\n# %s\n", namespace)
+		}
+	case *extensionsv1alpha1.Infrastructure:
+		created.Spec.SecretRef.Namespace = namespace
+	case *extensionsv1alpha1.ControlPlane:
+		created.Spec.SecretRef.Namespace = namespace
+	case *extensionsv1alpha1.Worker:
+		created.Spec.SecretRef.Namespace = namespace
+	}
+}
+
+// WatchInfrastructures watches all Infrastructures, from the resource version of a list on. It resumes a watch that the API
+// server ends, as a busy one does.
 func (s *Seed) WatchInfrastructures(ctx context.Context, resourceVersion string) (watch.Interface, error) {
 	watching, err := client.NewWithWatch(s.seedConfig, client.Options{Scheme: kubernetes.SeedScheme})
 	if err != nil {
 		return nil, fmt.Errorf("watch Infrastructures: %w", err)
 	}
 
-	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: resourceVersion}}
-	stream, err := watching.Watch(ctx, &extensionsv1alpha1.InfrastructureList{}, from)
+	stream, err := watchtools.NewRetryWatcherWithContext(ctx, resourceVersion, &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return watching.Watch(ctx, &extensionsv1alpha1.InfrastructureList{}, &client.ListOptions{Raw: &options})
+		},
+	})
 
 	return stream, wrap(err, "watch Infrastructures")
 }
