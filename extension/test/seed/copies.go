@@ -111,7 +111,7 @@ func (s *Seed) copyTo(ctx context.Context, namespace, name string, object client
 	created.SetUID("")
 	created.SetOwnerReferences(nil)
 
-	refersTo(created, namespace)
+	useOwnCredentials(created, namespace)
 
 	withStatus, _ := created.DeepCopyObject().(client.Object)
 
@@ -133,8 +133,8 @@ func (s *Seed) copyTo(ctx context.Context, namespace, name string, object client
 	return err
 }
 
-// refersTo makes a copy refer to the credentials of its own namespace, and credentials differ from those of other copies.
-func refersTo(created client.Object, namespace string) {
+// useOwnCredentials makes a copy refer to the credentials of its own namespace, and credentials differ from those of other copies.
+func useOwnCredentials(created client.Object, namespace string) {
 	switch created := created.(type) {
 	case *corev1.Secret:
 		if created.Name == v1beta1constants.SecretNameCloudProvider {
