@@ -5,11 +5,8 @@ package process
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
-	"strconv"
 )
 
 // The ports are below the kernel's range for outgoing connections (32768 and up on Linux).
@@ -20,30 +17,22 @@ const (
 	lastPort  = 32000
 )
 
-// FreePorts returns n different ports of the loopback interface that are currently free.
+// FreePorts returns n different free ports of the loopback interface, for components that listen on
+// them later. On Linux, neither a later call nor another process gets them before this process ends:
+// some are written into manifests long before their components start, and several labs can start at once.
 func FreePorts(ctx context.Context, n int) ([]int, error) {
-	var listen net.ListenConfig
 	var ports []int
-	var held []net.Listener // so that no port is found twice
-	defer func() {
-		for _, l := range held {
-			_ = l.Close() // no data was sent or received on it
-		}
-	}()
 	const attempts = 1000
 	for range attempts {
 		if len(ports) == n {
 			return ports, nil
 		}
 		port := firstPort + rand.IntN(lastPort-firstPort)
-		l, err := listen.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil, fmt.Errorf("look for a free port: %w", err)
-			}
-			continue
+		if err := reserve(ctx, port); err == nil {
+			ports = append(ports, port)
+		} else if ctx.Err() != nil {
+			return nil, fmt.Errorf("look for a free port: %w", err)
 		}
-		held, ports = append(held, l), append(ports, port)
 	}
-	return nil, errors.New("look for free ports: too few between " + strconv.Itoa(firstPort) + " and " + strconv.Itoa(lastPort))
+	return nil, fmt.Errorf("look for free ports: too few between %d and %d", firstPort, lastPort)
 }
