@@ -45,6 +45,9 @@ func TestControlPlaneWebhook(t *testing.T) {
 	require.NoError(t, theSeed.Client.Create(t.Context(), system))
 	require.Contains(t, *system.Spec.Units[0].Content, "--cloud-provider=external")
 
+	// Not the extension's: it leaves both.
+	require.NoError(t, theSeed.Client.Delete(t.Context(), controllers))
+	require.NoError(t, theSeed.Client.Delete(t.Context(), system))
 	requireNothingLeft(t, shoot)
 }
 
