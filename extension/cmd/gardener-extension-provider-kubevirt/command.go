@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
 	extensionsbastion "github.com/gardener/gardener/extensions/pkg/controller/bastion"
@@ -78,6 +79,8 @@ type options struct {
 	// qps and burst limit the requests to the seed.
 	qps   float32
 	burst int
+	// healthCheckPeriod is the time between two health checks of a resource.
+	healthCheckPeriod time.Duration
 	// profiling serves profiles beside the metrics.
 	profiling bool
 
@@ -96,10 +99,11 @@ func newOptions() *options {
 
 	o := &options{
 		// Gardener's library writes the objects of a Worker in parallel.
-		qps:     100,
-		burst:   130,
-		general: &controllercmd.GeneralOptions{},
-		rest:    &controllercmd.RESTOptions{},
+		qps:               100,
+		burst:             130,
+		healthCheckPeriod: healthcheck.MinimumPeriod,
+		general:           &controllercmd.GeneralOptions{},
+		rest:              &controllercmd.RESTOptions{},
 		manager: &controllercmd.ManagerOptions{
 			LeaderElection:          true,
 			LeaderElectionID:        controllercmd.LeaderElectionNameID(kubevirt.Name),
@@ -178,7 +182,7 @@ func newCommand() *cobra.Command {
 				return fmt.Errorf("invalid flags: %w", err)
 			}
 
-			if err := o.heartbeat.Validate(); err != nil {
+			if err := o.validate(); err != nil {
 				return err
 			}
 
@@ -193,8 +197,19 @@ func newCommand() *cobra.Command {
 
 func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.configFile, flagConfigFile, o.configFile, "File with a "+configKind+" ("+configVersion+"). Flags take precedence over its fields.")
+	flags.DurationVar(&o.healthCheckPeriod, flagHealthCheckPeriod, o.healthCheckPeriod,
+		"Time between two health checks of a resource; at least "+healthcheck.MinimumPeriod.String()+", and less than the threshold after which gardenlet ignores conditions, 5m by default.")
 	flags.BoolVar(&o.profiling, "profiling", o.profiling, "Serve profiles at /debug/pprof/ of the address of the metrics.")
 	o.all.AddFlags(flags)
+}
+
+// validate returns an error for values of flags with which nothing works.
+func (o *options) validate() error {
+	if o.healthCheckPeriod < healthcheck.MinimumPeriod {
+		return fmt.Errorf("--%s: %s is less than %s", flagHealthCheckPeriod, o.healthCheckPeriod, healthcheck.MinimumPeriod)
+	}
+
+	return o.heartbeat.Validate()
 }
 
 // run runs the manager until the context ends.
@@ -353,6 +368,7 @@ func (o *options) addHealthChecks(_ context.Context, mgr manager.Manager) error 
 
 	return healthcheck.AddToManagerWithOptions(mgr, healthcheck.AddOptions{
 		Controller:         o.healthCheck.Completed().Options(),
+		Period:             o.healthCheckPeriod,
 		ExtensionClasses:   o.general.Completed().ExtensionClasses,
 		NewProviderCluster: clients.New,
 		Accepts:            clients.Accepts,

@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	flagConfigFile = "config-file"
+	flagConfigFile        = "config-file"
+	flagHealthCheckPeriod = "healthcheck-sync-period"
 
 	configVersion = "kubevirt.provider.extensions.config.gardener.cloud/v1alpha1"
 	configKind    = "ControllerConfiguration"
@@ -43,7 +44,7 @@ type controllerConfiguration struct {
 		ControlPlane              concurrency `json:"controlplane"`
 		Worker                    concurrency `json:"worker"`
 		Bastion                   concurrency `json:"bastion"`
-		HealthCheck               concurrency `json:"healthcheck"`
+		HealthCheck               healthCheck `json:"healthcheck"`
 		IgnoreOperationAnnotation *bool       `json:"ignoreOperationAnnotation,omitempty"`
 	} `json:"controllers"`
 	AllowInternalProviderServers *bool `json:"allowInternalProviderServers,omitempty"`
@@ -57,6 +58,13 @@ type controllerConfiguration struct {
 // concurrency is the number of concurrent reconciliations of a controller.
 type concurrency struct {
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+}
+
+// healthCheck also has the time between two checks of a resource.
+type healthCheck struct {
+	concurrency `json:",inline"`
+
+	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
 }
 
 // readConfiguration reads a file strictly.
@@ -101,6 +109,7 @@ func (c *controllerConfiguration) validate() field.ErrorList {
 		"controllers.infrastructure.concurrentSyncs": c.Controllers.Infrastructure.ConcurrentSyncs,
 		"controllers.controlplane.concurrentSyncs":   c.Controllers.ControlPlane.ConcurrentSyncs,
 		"controllers.worker.concurrentSyncs":         c.Controllers.Worker.ConcurrentSyncs,
+		"controllers.bastion.concurrentSyncs":        c.Controllers.Bastion.ConcurrentSyncs,
 		"controllers.healthcheck.concurrentSyncs":    c.Controllers.HealthCheck.ConcurrentSyncs,
 	}
 
@@ -124,6 +133,7 @@ func (c *controllerConfiguration) apply(flags *pflag.FlagSet) error {
 		{"worker-" + controllercmd.MaxConcurrentReconcilesFlag, text(c.Controllers.Worker.ConcurrentSyncs, strconv.Itoa)},
 		{"bastion-" + controllercmd.MaxConcurrentReconcilesFlag, text(c.Controllers.Bastion.ConcurrentSyncs, strconv.Itoa)},
 		{"healthcheck-" + controllercmd.MaxConcurrentReconcilesFlag, text(c.Controllers.HealthCheck.ConcurrentSyncs, strconv.Itoa)},
+		{flagHealthCheckPeriod, text(c.Controllers.HealthCheck.SyncPeriod, func(d metav1.Duration) string { return d.Duration.String() })},
 		{controllercmd.IgnoreOperationAnnotationFlag, text(c.Controllers.IgnoreOperationAnnotation, strconv.FormatBool)},
 		{kubevirt.FlagAllowInternalServers, text(c.AllowInternalProviderServers, strconv.FormatBool)},
 		{kubevirt.FlagAllowedIdentityServers, strings.Join(c.WorkloadIdentity.AllowedServers, ",")},

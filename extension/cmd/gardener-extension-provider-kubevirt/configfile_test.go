@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
@@ -19,7 +20,7 @@ controllers:
   infrastructure: {concurrentSyncs: 1}
   controlplane: {concurrentSyncs: 2}
   worker: {concurrentSyncs: 3}
-  healthcheck: {concurrentSyncs: 4}
+  healthcheck: {concurrentSyncs: 4, syncPeriod: 2m}
   bastion: {concurrentSyncs: 5}
   ignoreOperationAnnotation: true
 allowInternalProviderServers: true
@@ -54,6 +55,7 @@ func TestConfigure(t *testing.T) {
 	require.Equal(t, 2, o.controlPlane.MaxConcurrentReconciles)
 	require.Equal(t, 9, o.worker.MaxConcurrentReconciles, "the flag takes precedence")
 	require.Equal(t, 4, o.healthCheck.MaxConcurrentReconciles)
+	require.Equal(t, 2*time.Minute, o.healthCheckPeriod)
 	require.Equal(t, 5, o.bastion.MaxConcurrentReconciles)
 	require.True(t, o.reconciler.IgnoreOperationAnnotation)
 	require.True(t, o.servers.AllowInternal)
@@ -82,13 +84,19 @@ func TestConfigure_Refuses(t *testing.T) {
 		head + "clientConnection: {burst: 0}\n": "clientConnection.burst: Invalid",
 		head + "controllers: {worker: {concurrentSyncs: 0}}\n":       "controllers.worker.concurrentSyncs: Invalid",
 		head + "controllers: {healthcheck: {concurrentSyncs: -2}}\n": "controllers.healthcheck.concurrentSyncs: Invalid",
+		head + "controllers: {healthcheck: {syncPeriod: often}}\n":   "controllers.healthcheck.syncPeriod: ",
+		head + "controllers: {bastion: {concurrentSyncs: 0}}\n":      "controllers.bastion.concurrentSyncs: Invalid",
 	} {
 		_, err := configured(t, content)
 		require.ErrorContains(t, err, "--config-file: ")
 		require.ErrorContains(t, err, want)
 	}
 
-	o := newOptions()
+	o, err := configured(t, head+"controllers: {healthcheck: {syncPeriod: 29s}}\n")
+	require.NoError(t, err)
+	require.EqualError(t, o.validate(), "--healthcheck-sync-period: 29s is less than 30s")
+
+	o = newOptions()
 	o.configFile = "absent.yaml"
 	require.ErrorIs(t, o.configure(pflag.NewFlagSet("", pflag.ContinueOnError)), os.ErrNotExist)
 }

@@ -31,6 +31,8 @@ import (
 type AddOptions struct {
 	// Controller are the options of controller-runtime.
 	Controller controller.Options
+	// Period is the time between two checks of a resource; at least MinimumPeriod.
+	Period time.Duration
 	// ExtensionClasses are the classes of the resources that this process checks.
 	ExtensionClasses []extensionsv1alpha1.ExtensionClass
 	// NewProviderCluster creates the clients of provider clusters.
@@ -39,9 +41,9 @@ type AddOptions struct {
 	Accepts identity.Accepts
 }
 
-// period is the time between two checks of a resource, as in other extensions. With gardenlet's own
-// period, a user reads the cause of a failure within a minute.
-const period = 30 * time.Second
+// MinimumPeriod is the shortest period, and the default, as in other extensions. With gardenlet's own period, a user reads
+// the cause of a failure within a minute.
+const MinimumPeriod = 30 * time.Second
 
 // timeLimit bounds a check of the provider cluster or of the shoot. A check occupies one of the
 // concurrent reconciliations of its controller: clusters that do not respond must not delay the checks
@@ -77,7 +79,7 @@ func (r resource) register(mgr manager.Manager, options AddOptions) error {
 	args := healthcheck.DefaultAddArgs{
 		Controller:        options.Controller,
 		ExtensionClasses:  options.ExtensionClasses,
-		HealthCheckConfig: extensionsconfigv1alpha1.HealthCheckConfig{SyncPeriod: metav1.Duration{Duration: period}},
+		HealthCheckConfig: extensionsconfigv1alpha1.HealthCheckConfig{SyncPeriod: metav1.Duration{Duration: options.Period}},
 	}
 
 	var checks []healthcheck.ConditionTypeToHealthCheck

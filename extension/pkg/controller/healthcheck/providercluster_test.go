@@ -255,7 +255,7 @@ func TestProviderClusterCheck_NoResponse(t *testing.T) {
 	_, err = (&machinesCheck{seed: seed, newProviderCluster: provider}).Check(t.Context(), request)
 	require.NoError(t, err)
 
-	require.Less(t, timeLimit, period)
+	require.Less(t, timeLimit, MinimumPeriod)
 }
 
 // TestProviderClusterCheck_LateResponse checks a provider cluster that accepts requests and does not respond in time.
