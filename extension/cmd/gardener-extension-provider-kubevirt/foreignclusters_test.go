@@ -43,7 +43,10 @@ func TestForeignClusters(t *testing.T) {
 
 				out, err := program.CombinedOutput()
 				require.NoError(t, err, string(out))
-				t.Logf("%s", regexp.MustCompile(`(?m)^.*MiB of foreign.*$`).Find(out))
+				found := regexp.MustCompile(`(?m)^.*MiB of foreign.*$`).Find(out)
+
+				require.NotEmpty(t, found, string(out))
+				t.Logf("%s", found)
 			}
 		}
 	}

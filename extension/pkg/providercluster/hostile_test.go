@@ -60,7 +60,10 @@ func TestHostileLists(t *testing.T) {
 
 			out, err := program.CombinedOutput()
 			require.NoError(t, err, string(out))
-			t.Logf("%s", regexp.MustCompile(`(?m)^.*servers with.*$`).Find(out))
+			found := regexp.MustCompile(`(?m)^.*servers with.*$`).Find(out)
+
+			require.NotEmpty(t, found, string(out))
+			t.Logf("%s", found)
 		}
 	}
 }

@@ -95,7 +95,7 @@ func TestBench(t *testing.T) {
 		rows = append(rows, r.String())
 	}
 
-	require.NoError(t, printTable(os.Stdout, row("measurement", "result", "budget", "verdict"), rows))
+	require.NoError(t, printTable(t.Context(), os.Stdout, row("measurement", "result", "budget", "verdict"), rows))
 }
 
 // benchRequests fails if a number of requests exceeds its budget: it does not depend on the machine.

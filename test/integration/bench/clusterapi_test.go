@@ -62,7 +62,7 @@ func startClusterAPI(t *testing.T, s *harness.Shoot, workers int) *clusterAPI {
 	objects, err := dynamic.NewForConfig(harness.Lab().Control.Config())
 	require.NoError(t, err)
 
-	c := &clusterAPI{Shoot: s, binaries: found, objects: objects, template: map[string]map[string]any{}}
+	c := &clusterAPI{Shoot: s, binaries: found, objects: objects}
 	certificates := certificatesOfWebhooks(t)
 	ports, err := process.FreePorts(t.Context(), 6)
 	require.NoError(t, err)
@@ -310,20 +310,23 @@ func (c *clusterAPI) seen(t *testing.T, resource schema.GroupVersionResource, ho
 	return firstSeen(t, c.objects.Resource(resource).Namespace(c.Namespace).Watch, holds)
 }
 
-// inPhaseRunning reports whether a Machine runs and has a Node.
-func inPhaseRunning(o *unstructured.Unstructured) bool {
-	phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
-
-	return phase == "Running"
+// showsNodeReady reports whether a Machine shows that its Node is ready, as those of machine-controller-manager do in the
+// phase Running. In that of Cluster API, the Node may not be ready.
+func showsNodeReady(o *unstructured.Unstructured) bool {
+	return hasCondition(o, func(c map[string]any) bool { return c["type"] == "NodeReady" && c["status"] == "True" })
 }
 
-// showsUnschedulable reports whether a KubevirtMachine shows the reason and the message of the scheduler.
+// showsUnschedulable reports whether a KubevirtMachine shows the reason of the scheduler.
 func showsUnschedulable(o *unstructured.Unstructured) bool {
+	return hasCondition(o, func(c map[string]any) bool { return c["reason"] == "Unschedulable" })
+}
+
+func hasCondition(o *unstructured.Unstructured, holds func(map[string]any) bool) bool {
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 
 	return slices.ContainsFunc(conditions, func(c any) bool {
 		condition, ok := c.(map[string]any)
 
-		return ok && condition["reason"] == "Unschedulable"
+		return ok && holds(condition)
 	})
 }

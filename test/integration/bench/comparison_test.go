@@ -62,7 +62,7 @@ func (c *comparison) start(t *testing.T, workers int) []*peer {
 
 	for _, p := range peers {
 		c.names = append(c.names, p.name)
-		p.live(t, p.witness(t), p.named("first", 1)...)
+		p.live(t, p.witness(t), p.next(1)...)
 	}
 
 	return peers
@@ -87,5 +87,5 @@ func (c *comparison) addLives(how string, ours, theirs lives) {
 
 func (c *comparison) print(t *testing.T) {
 	t.Helper()
-	require.NoError(t, printTable(os.Stdout, row(slices.Concat([]string{"measurement"}, c.names, []string{"ratio"})...), c.rows))
+	require.NoError(t, printTable(t.Context(), os.Stdout, row(slices.Concat([]string{"measurement"}, c.names, []string{"ratio"})...), c.rows))
 }

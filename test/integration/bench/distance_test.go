@@ -65,14 +65,14 @@ func TestDistance(t *testing.T) {
 		columns = append(columns, l.name)
 	}
 
-	require.NoError(t, printTable(os.Stdout, row(append(columns, "round trips")...), j.rows))
+	require.NoError(t, printTable(t.Context(), os.Stdout, row(append(columns, "round trips")...), j.rows))
 }
 
 // measure adds the rows of a peer.
 func (j *journey) measure(t *testing.T, p *peer) {
 	t.Helper()
 
-	p.live(t, p.witness(t), p.named("first", 1)...) // It fills caches, and opens connections.
+	p.live(t, p.witness(t), p.next(1)...) // It fills caches, and opens connections.
 
 	alone := p.oneAfterTheOther(t)
 
@@ -112,14 +112,14 @@ func (p *peer) oneAfterTheOther(t *testing.T) []lives {
 
 			p.line.Move(l.Distance)
 
-			took[i] = took[i].and(p.live(t, w, p.named(fmt.Sprintf("one-%d-%d", i, round), 1)...))
+			took[i] = took[i].and(p.live(t, w, p.next(1)...))
 		}
 	}
 
 	return took
 }
 
-// together measures fifty machines at once, and counts the requests that lost their connection.
+// together measures fifty machines at once, and counts the requests of each round that lost their connection.
 func (p *peer) together(t *testing.T) (took []lives, lost [][]float64) {
 	t.Helper()
 
@@ -127,15 +127,17 @@ func (p *peer) together(t *testing.T) (took []lives, lost [][]float64) {
 	w := p.witness(t)
 
 	for i, l := range legs {
-		before := len(p.line.Lost())
-
 		p.line.Move(l.Distance)
 
-		for round := range l.together {
-			took[i] = took[i].and(p.live(t, w, p.named(fmt.Sprintf("many-%d-%d", i, round), fifty)...))
+		var ofRounds []float64
+
+		for range l.together {
+			before := len(p.line.Lost())
+			took[i] = took[i].and(p.live(t, w, p.next(fifty)...))
+			ofRounds = append(ofRounds, float64(len(p.line.Lost())-before))
 		}
 
-		lost = append(lost, []float64{float64(len(p.line.Lost()) - before)})
+		lost = append(lost, ofRounds)
 	}
 
 	return took, lost

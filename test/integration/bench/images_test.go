@@ -55,7 +55,7 @@ func TestGoldenImages(t *testing.T) {
 
 			each, perGiB := [2][]float64{}, [2][]float64{}
 
-			inTurns(size.rounds, func(way, _ int) {
+			inTurns(size.rounds, func(way int) {
 				took := ways[way].create(t, size.many)
 				each[way] = append(each[way], took...)
 				perGiB[way] = append(perGiB[way], slices.Max(took)/float64(size.many*mebibytes)*1024)
@@ -71,7 +71,7 @@ func TestGoldenImages(t *testing.T) {
 		}
 	}
 
-	require.NoError(t, printTable(os.Stdout, row("image", "machines at once", "machine applied to disk complete: copy of a golden image",
+	require.NoError(t, printTable(t.Context(), os.Stdout, row("image", "machines at once", "machine applied to disk complete: copy of a golden image",
 		"import for each machine", "seconds per GiB of all disks: copy", "import"), rows))
 }
 

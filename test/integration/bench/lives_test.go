@@ -7,7 +7,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -89,6 +88,10 @@ func (p *peer) live(t *testing.T, w witness, machines ...string) lives {
 	l.gone = secondsOf(w.gone.since(t, p.removeAll(t, machines)))
 
 	spent := p.used(t).minus(before)
+	if len(machines) == 1 {
+		t.Logf("requests of %s for %s: %v", p.name, machines[0], p.line.Calls()[before.requests:])
+	}
+
 	l.requests = []float64{float64(spent.requests) / float64(len(machines))}
 	l.processor = []float64{spent.processor.Seconds() / float64(len(machines))}
 
@@ -167,7 +170,7 @@ type use struct {
 func (p *peer) used(t *testing.T) use {
 	t.Helper()
 
-	u := use{requests: len(p.line.Calls())}
+	u := use{requests: p.line.Count()}
 	for _, one := range p.processes {
 		u.processor += processorTime(t, one)
 	}
@@ -208,11 +211,13 @@ func secondsOf(took []time.Duration) []float64 {
 	return all
 }
 
-// named returns new names of machines of a peer.
-func (p *peer) named(what string, many int) []string {
+// next returns names of machines that no other machine of the peer has had.
+func (p *peer) next(many int) []string {
 	var names []string
-	for i := range many {
-		names = append(names, fmt.Sprintf("%s-%s-%d", p.Name, what, i))
+
+	for range many {
+		names = append(names, nthMachine(p.Shoot, p.named))
+		p.named++
 	}
 
 	return names

@@ -34,6 +34,8 @@ type peer struct {
 	// line is the connection of the controllers to the provider cluster.
 	line      *harness.Line
 	processes []*process.Process
+	// named is the number of names that machines have had.
+	named int
 
 	prepare, remove func(ctx context.Context, machine string) error
 	add             func(ctx context.Context, machine, zone string) error
@@ -50,24 +52,34 @@ const (
 	emptyZone = "zone-x"
 )
 
-var largeZoneAdded sync.Once
+var (
+	largeZoneAdded sync.Once
+	errLargeZone   error
+)
 
-// addLargeZone adds nodes with room for a thousand machines, which all tests share. A node has devices for a thousand.
+// addLargeZone adds nodes with room for a thousand machines, which all tests share.
 func addLargeZone(t *testing.T) {
 	t.Helper()
+	largeZoneAdded.Do(func() { errLargeZone = addLargeNodes(t.Context()) })
+	require.NoError(t, errLargeZone)
+}
 
-	largeZoneAdded.Do(func() {
-		for i := range 2 {
-			require.NoError(t, harness.Lab().AddNode(t.Context(), kubelet.Node{
-				Name:   fmt.Sprintf("provider-large-%d", i),
-				Region: "local",
-				Zone:   largeZone,
-				CPU:    "2000",
-				Memory: "4Ti",
-				Pods:   thousand,
-			}))
+// addLargeNodes adds two nodes: one has devices for a thousand machines.
+func addLargeNodes(ctx context.Context) error {
+	for i := range 2 {
+		if err := harness.Lab().AddNode(ctx, kubelet.Node{
+			Name:   fmt.Sprintf("provider-large-%d", i),
+			Region: "local",
+			Zone:   largeZone,
+			CPU:    "2000",
+			Memory: "4Ti",
+			Pods:   thousand,
+		}); err != nil {
+			return err
 		}
-	})
+	}
+
+	return nil
 }
 
 // newDriverPeer runs machine-controller-manager and the driver for a new shoot.
@@ -171,7 +183,7 @@ func newClusterAPIPeer(t *testing.T, workers int) *peer {
 	p.seenRunning = func(t *testing.T) *seen {
 		t.Helper()
 
-		return c.seen(t, clusterMachines, inPhaseRunning)
+		return c.seen(t, clusterMachines, showsNodeReady)
 	}
 	p.seenExplained = func(t *testing.T) *seen {
 		t.Helper()

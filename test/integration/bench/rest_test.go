@@ -31,31 +31,32 @@ func TestPeersAtRest(t *testing.T) {
 			c.names[i] = p.name
 
 			known := p.seenRunning(t)
-			there := 0
 
-			for size, many := range restingMachines {
-				machines := p.named("size", many)
-				p.addAll(t, machines[there:], largeZone)
-				known.await(t, machines)
+			var machines []string
 
-				there = many
-				rests[i][size] = p.rest(t, eachPeriod)
-				t.Logf("%d machines: %+v", many, rests[i][size])
+			for step, many := range restingMachines {
+				more := p.next(many - len(machines))
+				p.addAll(t, more, largeZone)
+				known.await(t, more)
+
+				machines = append(machines, more...)
+				rests[i][step] = p.rest(t, eachPeriod)
+				t.Logf("%d machines: %+v", many, rests[i][step])
 			}
 
-			p.removeAll(t, p.named("size", there))
+			p.removeAll(t, machines)
 		})
 	}
 
-	for size, many := range restingMachines {
-		c.addRests(many, rests[0][size], rests[1][size])
+	for step, many := range restingMachines {
+		c.addRests(many, rests[0][step], rests[1][step])
 	}
 
 	c.print(t)
 }
 
-// eachPeriod is the number of minutes of a rest that includes what peers do periodically: Cluster API works on all machines
-// each 9 to 11 minutes, and the driver lists them each 10.
+// eachPeriod is the number of minutes of a rest that includes what peers do periodically: by default, Cluster API works on all
+// machines each 9 to 11 minutes, and its provider each 54 to 66 s (--sync-period); the driver lists them each 10 minutes.
 const eachPeriod = 11
 
 // addRests adds the rows of a number of machines. Work that is not done each minute counts in means, unlike in medians.

@@ -16,27 +16,27 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
 )
 
-// inTurns calls measure for each peer and round. The one that ends a round also begins the next, since the host's speed
+// inTurns calls measure for each peer in each round. The one that ends a round also begins the next, since the host's speed
 // varies.
-func inTurns(rounds int, measure func(peer, round int)) {
+func inTurns(rounds int, measure func(peer int)) {
 	for round := range rounds {
 		first := round % 2
-		measure(first, round)
-		measure(1-first, round)
+		measure(first)
+		measure(1 - first)
 	}
 }
 
 // oneAtATime compares machines that have the controllers to themselves.
 func (c *comparison) oneAtATime(t *testing.T) {
-	const rounds = 10
+	const rounds = 20
 
 	var took [2]lives
 
 	peers := c.start(t, clusterAPIWorkers)
 	witnesses := []witness{peers[0].witness(t), peers[1].witness(t)}
 
-	inTurns(rounds, func(i, round int) {
-		took[i] = took[i].and(peers[i].live(t, witnesses[i], peers[i].named(fmt.Sprintf("one-%d", round), 1)...))
+	inTurns(rounds, func(i int) {
+		took[i] = took[i].and(peers[i].live(t, witnesses[i], peers[i].next(1)...))
 	})
 	c.addLives("one at a time", took[0], took[1])
 }
@@ -59,8 +59,8 @@ func (c *comparison) joining(t *testing.T) {
 		p.Annotate(t, behaviour.JoinLatencyAnnotation, takes.String())
 	}
 
-	inTurns(rounds, func(i, round int) {
-		maps.Copy(began[i], peers[i].addAll(t, peers[i].named(fmt.Sprintf("joining-%d", round), 1), largeZone))
+	inTurns(rounds, func(i int) {
+		maps.Copy(began[i], peers[i].addAll(t, peers[i].next(1), largeZone))
 		<-time.NewTimer(distance).C
 	})
 
@@ -90,14 +90,14 @@ func (c *comparison) atOnce(t *testing.T, workers int, how string) {
 	peers := c.start(t, workers)
 	witnesses := []witness{peers[0].witness(t), peers[1].witness(t)}
 
-	inTurns(rounds, func(i, round int) {
-		took[i] = took[i].and(peers[i].live(t, witnesses[i], peers[i].named(fmt.Sprintf("many-%d", round), fifty)...))
+	inTurns(rounds, func(i int) {
+		took[i] = took[i].and(peers[i].live(t, witnesses[i], peers[i].next(fifty)...))
 	})
 	c.addLives(fmt.Sprintf("%d x %d at once%s", rounds, fifty, how), took[0], took[1])
 }
 
 // outages compares how soon a machine that was applied during an outage is created afterwards. Both peers retry in cycles, the
-// longest of which takes 18 s: each outage is longer than the last one by a tenth of that. An outage is that of both peers.
+// longest of which takes 18 s: the outages end at ten points of it. An outage is that of both peers.
 func (c *comparison) outages(t *testing.T) {
 	const (
 		rounds   = 10
@@ -112,11 +112,13 @@ func (c *comparison) outages(t *testing.T) {
 	reset := harness.FaultNamed(t, "reset before")
 
 	for round := range rounds {
-		name := fmt.Sprintf("outage-%d", round)
+		var machines [2][]string
 
-		for _, p := range peers {
+		for i, p := range peers {
+			machines[i] = p.next(1)
+
 			p.line.Down.Store(&reset)
-			p.addAll(t, p.named(name, 1), largeZone)
+			p.addAll(t, machines[i], largeZone)
 		}
 
 		<-time.NewTimer(shortest + time.Duration(round)*step).C
@@ -127,12 +129,12 @@ func (c *comparison) outages(t *testing.T) {
 
 		back := time.Now()
 
-		for i, p := range peers {
-			took[i] = append(took[i], secondsOf(vms[i].since(t, map[string]time.Time{p.named(name, 1)[0]: back}))...)
+		for i := range peers {
+			took[i] = append(took[i], secondsOf(vms[i].since(t, map[string]time.Time{machines[i][0]: back}))...)
 		}
 
-		for _, p := range peers {
-			p.removeAll(t, p.named(name, 1))
+		for i, p := range peers {
+			p.removeAll(t, machines[i])
 		}
 	}
 
@@ -148,9 +150,9 @@ func (c *comparison) fullZones(t *testing.T) {
 
 	peers := c.start(t, clusterAPIWorkers)
 
-	inTurns(rounds, func(i, round int) {
+	inTurns(rounds, func(i int) {
 		p := peers[i]
-		machine := p.named(fmt.Sprintf("full-%d", round), 1)
+		machine := p.next(1)
 		refused := seenInstances(t, p.Shoot, unschedulable)
 		explained := p.seenExplained(t)
 
@@ -160,6 +162,6 @@ func (c *comparison) fullZones(t *testing.T) {
 
 		p.removeAll(t, machine)
 	})
-	c.add("pod unschedulable to the cause shown by the machine (ours waits 30 s, so that the autoscaler does not leave a pool too early)",
+	c.add("pod unschedulable to the cause shown by the Machine, or by Cluster API's KubevirtMachine (ours waits 30 s, so that the autoscaler does not leave a pool too early)",
 		duration, took[0], took[1])
 }

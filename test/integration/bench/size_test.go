@@ -24,11 +24,11 @@ import (
 
 // atRest is what a sidecar with many running machines uses while only kubelets report.
 type atRest struct {
-	machines     int
-	memory, peak float64
-	// processor is the processor time in seconds of each minute, and requests is the number of requests to the provider
-	// cluster.
-	processor, requests []float64
+	machines int
+	peak     float64
+	// memory, processor and requests are of each minute: the memory at its end, the processor time in seconds, and the
+	// number of requests to the provider cluster.
+	memory, processor, requests []float64
 	// mean is the mean of processor: work that is done every few minutes has no effect on the median.
 	mean float64
 	// lists are the durations of ListMachines, and pages its number of requests.
@@ -68,7 +68,7 @@ func TestSize(t *testing.T) {
 		t.Log(rows[len(rows)-1])
 	}
 
-	require.NoError(t, printTable(os.Stdout, row("running machines", "memory of the sidecar", "peak", "memory per 1000 machines",
+	require.NoError(t, printTable(t.Context(), os.Stdout, row("running machines", "memory of the sidecar", "peak", "memory per 1000 machines",
 		"processor time a minute, mean of 10", "per 1000 machines", "requests to the provider cluster a minute", "ListMachines", "its requests"), rows))
 }
 
@@ -124,20 +124,21 @@ func (a *atRest) rest(t *testing.T, sidecar *process.Process, provider *harness.
 
 	for range minutesAtRest {
 		used := processorTime(t, sidecar)
-		asked := len(provider.Calls())
+		asked := provider.Count()
 
 		<-time.NewTimer(time.Minute).C
 
 		a.processor = append(a.processor, (processorTime(t, sidecar) - used).Seconds())
-		a.requests = append(a.requests, float64(len(provider.Calls())-asked))
+		a.requests = append(a.requests, float64(provider.Count()-asked))
+		a.memory = append(a.memory, memoryOf(t, sidecar).Used)
 	}
 
 	a.mean = (processorTime(t, sidecar) - begin).Seconds() / minutesAtRest
-	a.memory = memoryOf(t, sidecar).Used
 	a.peak = memoryOf(t, sidecar).Peak
 }
 
-// list measures the list of all machines with a driver of its own, which has the process to itself.
+// list measures the list of all machines with a driver of its own. It runs in this process, which also forwards its requests
+// and acts as the kubelets.
 func (p *pretended) list(t *testing.T, provider *harness.Line) (took []float64, pages int) {
 	t.Helper()
 
@@ -150,7 +151,7 @@ func (p *pretended) list(t *testing.T, provider *harness.Line) (took []float64, 
 	require.NoError(t, err)
 
 	for range rounds {
-		before := len(provider.Calls())
+		before := provider.Count()
 		began := time.Now()
 
 		found, err := clusters.Machines.ListMachines(t.Context(), &spi.ListMachinesInput{
@@ -163,7 +164,7 @@ func (p *pretended) list(t *testing.T, provider *harness.Line) (took []float64, 
 		require.NoError(t, err)
 		require.Len(t, found, len(p.nodes))
 
-		pages = len(provider.Calls()) - before
+		pages = provider.Count() - before
 	}
 
 	return took, pages
@@ -173,12 +174,12 @@ func (p *pretended) list(t *testing.T, provider *harness.Line) (took []float64, 
 func (a *atRest) row(empty atRest) string {
 	const budgeted, budget = hundred, 80
 
-	memory := size.of([]float64{a.memory})
+	memory := size.of(a.memory)
 	if a.machines == budgeted {
-		memory += fmt.Sprintf(" (budget %d MiB: %s)", budget, verdict(a.memory, budget))
+		memory += fmt.Sprintf(", budget %d MiB: %s", budget, verdict(median(a.memory), budget))
 	}
 
-	return row(fmt.Sprint(a.machines), memory, size.of([]float64{a.peak}), a.perThousand(size, a.memory-empty.memory),
+	return row(fmt.Sprint(a.machines), memory, size.of([]float64{a.peak}), a.perThousand(size, median(a.memory)-median(empty.memory)),
 		fmt.Sprintf("%.3f s (%.3f to %.3f)", a.mean, slices.Min(a.processor), slices.Max(a.processor)), a.perThousand(processor, a.mean-empty.mean),
 		requests.of(a.requests), processor.of(a.lists), fmt.Sprint(a.pages))
 }

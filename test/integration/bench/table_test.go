@@ -7,17 +7,16 @@ package bench
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
-	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"text/tabwriter"
-	"time"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
 // logByDefault lets the sidecars of a test log at the default level, because logging takes time and memory.
@@ -34,8 +33,8 @@ func logByDefault(t *testing.T) {
 func row(cells ...string) string { return "| " + strings.Join(cells, "\t| ") + "\t|" }
 
 // printTable writes a table in Markdown.
-func printTable(to io.Writer, header string, rows []string) error {
-	if err := printHost(to); err != nil {
+func printTable(ctx context.Context, to io.Writer, header string, rows []string) error {
+	if err := printHost(ctx, to); err != nil {
 		return err
 	}
 
@@ -53,20 +52,16 @@ func printTable(to io.Writer, header string, rows []string) error {
 // laboratory says what of the lab is real.
 var laboratory = "The control planes are real; kubelets, storage and guests are simulated."
 
-// printHost writes when and where a table was measured.
-func printHost(to io.Writer) error {
-	info, err := os.ReadFile("/proc/meminfo")
+// printHost writes when, where and with which versions a table was measured.
+func printHost(ctx context.Context, to io.Writer) error {
+	host, err := process.Host(ctx)
 	if err != nil {
 		return err
 	}
 
-	var kibibytes float64
-	if _, err = fmt.Sscanf(string(info), "MemTotal: %f kB", &kibibytes); err != nil {
-		return err
-	}
-
-	_, err = fmt.Fprintf(to, "\nMeasured on %s: %d cores, %.0f GiB of memory, %s, %s/%s.\n%s\n\n",
-		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), kibibytes/(1<<20), runtime.Version(), runtime.GOOS, runtime.GOARCH, laboratory)
+	v := harness.Lab().Binaries
+	_, err = fmt.Fprintf(to, "\n%s\nKubernetes %s, KubeVirt %s, CDI %s, machine-controller-manager %s. %s\n\n",
+		host, v.KubernetesVersion, v.KubeVirtVersion, v.CDIVersion, v.MCMVersion, laboratory)
 
 	return err
 }

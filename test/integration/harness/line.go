@@ -47,6 +47,14 @@ func (l *Line) Calls() []string {
 	return names
 }
 
+// Count returns the number of calls so far.
+func (l *Line) Count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return len(l.calls)
+}
+
 // Asked returns how often a call, as named by CallOf, was made.
 func (l *Line) Asked(call string) int {
 	return len(l.callsOf(func(made lineCall) bool { return made.what == call }))

@@ -58,6 +58,7 @@ type Binaries struct {
 	KubernetesVersion Version // of KubeAPIServer, KubeControllerManager, KubeScheduler and Kubectl
 	KubeVirtVersion   Version // of VirtAPI, VirtController and KubeVirtManifests
 	CDIVersion        Version // of CDIAPIServer, CDIController and CDIManifests
+	MCMVersion        Version // of MCM and MCMCRDs
 }
 
 // CacheDir returns the lab's folder under the user's cache.

@@ -48,7 +48,7 @@ func newLayout(modules, cache string, minor func(component) string) (layout, err
 	}
 	versioned := map[string]string{
 		kubernetes.set: kubernetes.module, kubeVirt.set: kubeVirt.module, cdi.set: cdi.module, "kubelet": kubernetes.module,
-		nodeSet: kubeVirt.module,
+		nodeSet: kubeVirt.module, "mcm": mcmModule,
 	}
 	for _, s := range sidecarSets {
 		l.modules[s.set] = filepath.Join(modules, s.set)
@@ -215,6 +215,7 @@ func (l layout) binaries(a assets) *Binaries {
 		CDIVersion:            l.versions[cdi.set],
 		MCM:                   file("mcm", "machine-controller-manager"),
 		MCMCRDs:               file("mcm", "crds"),
+		MCMVersion:            l.versions["mcm"],
 	}
 }
 

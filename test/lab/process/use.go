@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// Memory is the resident memory of a process without that of files: now, and the most so far. Both are in MiB. Of its program
-// file, some kernels keep more than is used, and each gives that up before a container exceeds its limit.
+// Memory is the resident memory of a process without that of files, in MiB: now, and the most so far, which is an estimate,
+// since it lacks as much of files as is resident now. Of its program file, some kernels keep more than is used, and each gives
+// that up before a container exceeds its limit.
 type Memory struct {
 	Used, Peak float64
 }
