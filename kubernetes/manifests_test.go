@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
@@ -254,14 +253,14 @@ func TestManifests_OrphanPeriod(t *testing.T) {
 	}
 }
 
-// TestManifests_MemoryLimits requires that the driver's containers have a memory limit, and a lower limit
-// for Go. The unit tests with hostile provider clusters use the sidecar's limit.
+// TestManifests_MemoryLimits requires that the driver's containers have the memory limits of the tests with hostile
+// provider clusters.
 func TestManifests_MemoryLimits(t *testing.T) {
 	t.Parallel()
 
-	for path, limit := range map[string]string{
-		"base/deployment.yaml": hostile.MemoryLimit, "gardener-sidecar/container.yaml": hostile.MemoryLimit, "grpc-driver/deployment.yaml": "GOMEMLIMIT=384MiB",
-	} {
+	name, soft, _ := strings.Cut(hostile.MemoryLimit, "=")
+
+	for _, path := range []string{"base/deployment.yaml", "gardener-sidecar/container.yaml", "grpc-driver/deployment.yaml"} {
 		var deployment appsv1.Deployment
 
 		raw, err := kubernetes.Manifests.ReadFile(path)
@@ -273,11 +272,8 @@ func TestManifests_MemoryLimits(t *testing.T) {
 				continue // Not the driver's container.
 			}
 
-			name, value, _ := strings.Cut(limit, "=")
-			require.Contains(t, container.Env, corev1.EnvVar{Name: name, Value: value}, path)
-
-			soft := resource.MustParse(strings.TrimSuffix(value, "B"))
-			require.Negative(t, soft.Cmp(*container.Resources.Limits.Memory()), path)
+			require.Contains(t, container.Env, corev1.EnvVar{Name: name, Value: soft}, path)
+			require.EqualValues(t, hostile.ContainerLimit, container.Resources.Limits.Memory().Value(), path)
 		}
 	}
 }

@@ -32,13 +32,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
 )
 
-const (
-	// serveLimit and serveSoft are the limit of serve's container in kubernetes/grpc-driver, and its
-	// GOMEMLIMIT.
-	serveLimit, serveSoft = 512 << 20, "GOMEMLIMIT=384MiB"
-	// maliciousShoots is the number of shoots with a malicious provider cluster.
-	maliciousShoots = 4
-)
+// maliciousShoots is the number of shoots with a malicious provider cluster.
+const maliciousShoots = 4
 
 // TestHostileServe runs serve for several shoots. The provider clusters of all but one are malicious, and
 // fifty machines of each are processed at a time. The calls for the last one succeed.
@@ -53,7 +48,7 @@ func TestHostileServe(t *testing.T) {
 
 			peak, requests := serveFor(t, answer)
 			t.Logf("peak %d MiB, %.0f requests per second", peak>>10, requests)
-			require.Less(t, peak, serveLimit>>10, answer.Reason)
+			require.Less(t, peak, hostile.ContainerLimit>>10, answer.Reason)
 		})
 	}
 }
@@ -134,10 +129,10 @@ func startServe(t *testing.T, folder string) (*driverrpc.Client, func()) {
 	var out bytes.Buffer
 
 	program := exec.CommandContext(t.Context(), os.Args[0], "serve", "--listen=unix://"+socket, "--metrics-address=127.0.0.1:0")
-	program.Env = append(os.Environ(), asProgram+"="+filepath.Join(folder, "peak"), serveSoft)
+	program.Env = append(os.Environ(), asProgram+"="+filepath.Join(folder, "peak"), hostile.MemoryLimit)
 	program.Stdout = &out
 	program.Stderr = &out
-	hostile.Contain(t, program, serveLimit)
+	hostile.Contain(t, program, hostile.ContainerLimit)
 	require.NoError(t, program.Start())
 
 	client, err := driverrpc.NewClient("unix://"+socket, insecure.NewCredentials())

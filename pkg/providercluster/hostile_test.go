@@ -118,7 +118,7 @@ func callsOf(t *testing.T, answer hostile.Answer) (longest time.Duration, method
 	process.Env = append(os.Environ(), hostileKubeconfig+"="+file, hostile.MemoryLimit)
 	process.Stdout = &out
 	process.Stderr = &logged
-	hostile.Contain(t, process, hostile.SidecarLimit)
+	hostile.Contain(t, process, hostile.ContainerLimit)
 
 	began := time.Now()
 	require.NoError(t, process.Run(), "%s: it ends by itself: %s", answer.Reason, out.String())

@@ -21,14 +21,14 @@ const (
 	// Machines is the number of machines of a shoot that the driver's workers process at a time: the
 	// default of --concurrent-syncs.
 	Machines = 50
-	// MemoryLimit is the environment variable with which the shipped manifests limit the sidecar's
-	// memory. Near the limit, Go's runtime collects garbage more often.
-	MemoryLimit = "GOMEMLIMIT=128MiB"
-	// MostMemory bounds the PeakMemory of a process with MemoryLimit, in KiB: garbage fills it up to that limit, which Go's
-	// runtime exceeds a little.
-	MostMemory = 150 << 10
-	// SidecarLimit is the limit of the sidecar's container in these manifests, in bytes.
-	SidecarLimit = 256 << 20
+	// MemoryLimit is the environment variable with which the shipped manifests limit the memory of the programs that a
+	// provider cluster can fill. Near the limit, Go's runtime collects garbage more often.
+	MemoryLimit = "GOMEMLIMIT=384MiB"
+	// MostMemory bounds the PeakMemory of the driver, or of preflight, with one hostile provider cluster, in KiB. The worst cause
+	// 200 MiB.
+	MostMemory = 320 << 10
+	// ContainerLimit is the limit of their containers, in bytes.
+	ContainerLimit = 512 << 20
 )
 
 // PeakMemory returns the peak memory of this process in KiB without that of its program file, or 0 if the kernel does not

@@ -56,7 +56,7 @@ func TestSidecar(t *testing.T) {
 	require.Contains(t, sidecar.Args, "--namespace="+namespace)
 	require.Contains(t, sidecar.Args, "--allow-internal-provider-servers=false", "shoot owners choose the server")
 	require.Equal(t, "96Mi", sidecar.Resources.Requests.Memory().String(), "Gardener's generic container requests too little")
-	require.Equal(t, "256Mi", sidecar.Resources.Limits.Memory().String())
+	require.Equal(t, "512Mi", sidecar.Resources.Limits.Memory().String())
 	require.True(t, *sidecar.SecurityContext.ReadOnlyRootFilesystem)
 }
 
