@@ -21,13 +21,13 @@ const (
 	// Machines is the number of machines of a shoot that the driver's workers process at a time: the
 	// default of --concurrent-syncs.
 	Machines = 50
-	// MemoryLimit is the environment variable with which the shipped manifests limit the memory of the programs that a
-	// provider cluster can fill. Near the limit, Go's runtime collects garbage more often.
+	// MemoryLimit is the environment variable with which the manifests limit the memory of the driver's processes. Near the
+	// limit, Go's runtime collects garbage more often.
 	MemoryLimit = "GOMEMLIMIT=384MiB"
-	// MostMemory bounds the PeakMemory of the driver, or of preflight, with one hostile provider cluster, in KiB. The worst cause
-	// 200 MiB.
+	// MostMemory bounds the PeakMemory of the driver, or of preflight, with MemoryLimit and one hostile provider cluster, in
+	// KiB. The worst cause 200 MiB.
 	MostMemory = 320 << 10
-	// ContainerLimit is the limit of their containers, in bytes.
+	// ContainerLimit is the limit of the driver's containers in these manifests, in bytes.
 	ContainerLimit = 512 << 20
 )
 

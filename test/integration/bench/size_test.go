@@ -43,7 +43,7 @@ type atRest struct {
 // write, but the VirtualMachines are never started. The driver keeps no state for running machines and does not read them,
 // so that neither memory nor lists depend on guests. Its objects remain until the lab ends. With a thousand machines, it
 // prints where the sidecar spends its processor time while others are replaced. Go's memory limit is that of the manifests. One
-// size can be measured alone, such as with -run '^TestSize$/^5000$'.
+// size can be measured alone, such as with -run '^TestSize$/^1000$'.
 func TestSize(t *testing.T) {
 	logByDefault(t)
 
