@@ -32,22 +32,26 @@ func withTimeout(
 	return invoke(ctx, method, req, reply, connection, opts...)
 }
 
-// retryLost resends a call whose connection was lost as soon as there is a new connection. Every
-// method is idempotent, even across restarts of the driver.
+// retryLost resends a call that got no response from a driver, as soon as there is a connection.
+// Every method is idempotent, even across restarts of the driver.
 func retryLost(
 	ctx context.Context, method string, req, reply any, connection *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {
 	for attempt := 1; ; attempt++ {
 		err := invoke(ctx, method, req, reply, connection, opts...)
-		if !lost(err) || attempt == maxAttempts || !reconnect(ctx, connection) {
+		if ctx.Err() != nil || !lost(err) || attempt == maxAttempts || !reconnect(ctx, connection) {
 			return err
 		}
 	}
 }
 
-// lost reports whether a call ended without a response from a driver.
+// lost reports whether the connection was lost during a call, or the server cancelled the call
+// because it could not read the request in time: even one from the same pod can take that long while
+// the node is short of CPU.
 func lost(err error) bool {
-	return grpcstatus.Code(err) == grpccodes.Unavailable && machineErrorOf(err) == nil
+	code := grpcstatus.Code(err)
+
+	return (code == grpccodes.Unavailable || code == grpccodes.Canceled) && machineErrorOf(err) == nil
 }
 
 // reconnect waits for a connection, and reports whether there is one.

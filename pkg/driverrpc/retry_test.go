@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	corev1 "k8s.io/api/core/v1"
 
+	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
 )
 
@@ -175,6 +176,32 @@ func TestRetryLost_LimitsAttempts(t *testing.T) {
 	require.Error(t, got.err)
 	requireUnavailable(t, "DeleteMachine", got)
 	require.Equal(t, int32(5), calls.Load())
+}
+
+// TestRetryLost_Cancelled has a server cancel a call before the driver sees it.
+func TestRetryLost_Cancelled(t *testing.T) {
+	t.Parallel()
+
+	var calls atomic.Int32
+
+	socket := socketOf(t)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
+	require.NoError(t, err)
+
+	starved := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+		if calls.Add(1) == 1 {
+			return context.Canceled
+		}
+
+		return stream.SendMsg(&driverv1.DeleteMachineResponse{})
+	}))
+	t.Cleanup(starved.Stop)
+
+	go func() { _ = starved.Serve(listener) }() // It ends with the test.
+
+	got := methods(dial(t, socket))["DeleteMachine"](t.Context())
+	require.NoError(t, got.err)
+	require.Equal(t, int32(2), calls.Load())
 }
 
 // remembering is a listener that records its last connection.
