@@ -263,7 +263,7 @@ func requireCloudControllerHostile(t *testing.T) {
 		balancers = append(balancers, newBalanced(t, theSeed.Client, "ccm-hostile", func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal }))
 	}
 
-	p := startCloudController(t, seed.CloudController{ClusterName: "hostile", Namespace: "ccm-hostile", Server: server, Env: []string{"GOMEMLIMIT=128MiB"}})
+	p := startCloudController(t, seed.CloudController{ClusterName: "hostile", Namespace: "ccm-hostile", Server: server, Env: []string{hostile.MemoryLimit}})
 
 	select {
 	case <-p.Exited():
