@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
@@ -31,7 +32,7 @@ const (
 	statusPeriod = 5 * time.Minute
 )
 
-// runKubelets writes what the kubelets of all Nodes write, until the test ends.
+// runKubelets runs the informers, and writes what the kubelets of all Nodes write, until the test ends.
 func (p *pretended) runKubelets(t *testing.T) {
 	t.Helper()
 
@@ -44,16 +45,48 @@ func (p *pretended) runKubelets(t *testing.T) {
 			_ = p.renewLease(ctx, node) // The next round repeats what has failed, and a Node that is not ready fails the test.
 		})
 	})
-	running.Go(func() {
-		p.forEachNode(ctx, statusPeriod, func(node string) {
-			if err := p.reportStatus(ctx, node); ctx.Err() == nil {
-				assert.NoError(t, err, "the sidecar reacts to the reports: without them, it has less to do")
-			}
-		})
-	})
+
+	report := func(node string) {
+		if err := p.reportStatus(ctx, node); ctx.Err() == nil {
+			assert.NoError(t, err, "the sidecar reacts to the reports: without them, it has less to do")
+		}
+	}
+
+	running.Go(func() { p.forEachNode(ctx, statusPeriod, report) })
+	running.Go(func() { p.watchNodes(ctx, report) })
+	running.Go(func() { p.machineInformer.Run(ctx.Done()) })
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()
+	})
+}
+
+// watchNodes calls a function for each Node that becomes not ready: its Lease was renewed late, while the machine was busy. A
+// kubelet that sees another status than its own reports it at once, too.
+func (p *pretended) watchNodes(ctx context.Context, report func(node string)) {
+	var reports errgroup.Group
+
+	reports.SetLimit(harness.FewAtATime)
+
+	// It fails only for informers that have started.
+	_, _ = p.nodeInformer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, updated any) {
+		if node := updated.(*corev1.Node); !isReady(node) {
+			reports.Go(func() error {
+				report(node.Name)
+
+				return nil
+			})
+		}
+	}})
+	p.nodeInformer.Run(ctx.Done())
+
+	_ = reports.Wait() // They return no errors.
+}
+
+// isReady reports whether the kubelet's last report says so, and is not overdue.
+func isReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 

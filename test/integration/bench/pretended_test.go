@@ -14,9 +14,13 @@ import (
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	mcminformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
@@ -33,6 +37,8 @@ type pretended struct {
 	address spi.Address
 	// since is when all Nodes became ready.
 	since time.Time
+	// The informers hold the Machines and the Nodes: repeated lists of thousands would keep the API servers busy.
+	machineInformer, nodeInformer cache.SharedInformer
 
 	mu    sync.Mutex
 	nodes []string
@@ -50,12 +56,19 @@ func newPretended(t *testing.T, s *harness.Shoot) *pretended {
 	kubeconfig, err := clientcmd.RESTConfigFromKubeConfig(s.ProviderKubeconfig)
 	require.NoError(t, err)
 
-	p := &pretended{Shoot: s, since: time.Now(), address: spi.Address{
-		Server:    kubeconfig.Host,
-		Namespace: s.ProviderNamespace,
-		Cluster:   s.Namespace,
-		Role:      "node",
-	}}
+	machines := mcminformers.NewSharedInformerFactoryWithOptions(s.MCM, 0, mcminformers.WithNamespace(s.Namespace))
+	p := &pretended{
+		Shoot: s,
+		address: spi.Address{
+			Server:    kubeconfig.Host,
+			Namespace: s.ProviderNamespace,
+			Cluster:   s.Namespace,
+			Role:      "node",
+		},
+		since:           time.Now(),
+		machineInformer: machines.Machine().V1alpha1().Machines().Informer(),
+		nodeInformer:    informers.NewSharedInformerFactory(s.Target, 0).Core().V1().Nodes().Informer(),
+	}
 
 	p.runKubelets(t)
 
@@ -83,8 +96,11 @@ func (p *pretended) grow(t *testing.T, many int) {
 		return p.join(ctx, name)
 	})
 
-	// Also of Nodes whose Lease was renewed late while others were created.
-	harness.ForEach(t, many, harness.FewAtATime, func(ctx context.Context, i int) error { return p.reportStatus(ctx, p.nodes[i]) })
+	harness.Within(t, longest, "all Nodes are ready", func(context.Context) (bool, error) {
+		nodes := p.nodeInformer.GetStore().List()
+
+		return len(nodes) == many && !slices.ContainsFunc(nodes, func(node any) bool { return !isReady(node.(*corev1.Node)) }), nil
+	})
 }
 
 // run creates a Machine with the fields of a running one of Gardener, and with the address that the driver records. It has
@@ -129,15 +145,14 @@ func (p *pretended) run(ctx context.Context, name string, vm types.UID) error {
 }
 
 // allRun reports whether the sidecar knows all Machines, and all of them run.
-func (p *pretended) allRun(ctx context.Context) (bool, error) {
-	list, err := p.MCM.MachineV1alpha1().Machines(p.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return false, err
-	}
+func (p *pretended) allRun() bool {
+	machines := p.machineInformer.GetStore().List()
 
-	return !slices.ContainsFunc(list.Items, func(m v1alpha1.Machine) bool {
+	return len(machines) == len(p.nodes) && !slices.ContainsFunc(machines, func(object any) bool {
+		m := object.(*v1alpha1.Machine)
+
 		return len(m.Finalizers) == 0 || m.Status.CurrentStatus.Phase != v1alpha1.MachineRunning
-	}), nil
+	})
 }
 
 // nthMachine returns the name of the shoot's ith machine. Of a thousand successive ones, none have the same bootstrap token,

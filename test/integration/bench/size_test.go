@@ -96,20 +96,14 @@ func (p *pretended) atRest(t *testing.T, provider *harness.Line) *atRest {
 	// It lists its machines when it starts, too.
 	sidecar := p.StartSidecar(t, "--machine-safety-orphan-vms-period="+orphanPeriod.String(), "--profiling")
 
-	harness.Within(t, longest, "the sidecar has worked on all Machines", func(ctx context.Context) (bool, error) {
-		if provider.Asked("list virtualmachines") == listed {
-			return false, nil
-		}
-
-		return p.allRun(ctx)
+	harness.Within(t, longest, "the sidecar has worked on all Machines", func(context.Context) (bool, error) {
+		return provider.Asked("list virtualmachines") > listed && p.allRun(), nil
 	})
 
 	now := &atRest{machines: len(p.nodes)}
 	now.rest(t, sidecar, provider)
 
-	still, err := p.allRun(t.Context())
-	require.NoError(t, err)
-	require.True(t, still, "all Machines run")
+	require.True(t, p.allRun(), "all Machines still run")
 
 	if now.machines == thousand {
 		p.profile(t, sidecar)
