@@ -97,6 +97,7 @@ func (v *Victim) Once(t *testing.T) {
 	for _, a := range accidents {
 		if !t.Run(a.name, func(t *testing.T) {
 			before := v.awaitRunning(t)
+			machine := v.requirePending(t)
 			a.happen(t, v, before)
 			v.await(t, "the instance has failed: "+a.reason, func(found *kubevirtv1.VirtualMachineInstance) bool {
 				return found.UID == before.UID && found.Status.Phase == kubevirtv1.Failed
@@ -105,7 +106,7 @@ func (v *Victim) Once(t *testing.T) {
 			found := v.AwaitCause(t, "GuestEnded")
 			require.Contains(t, found.Cause.Message, "runStrategy Once")
 			require.Contains(t, found.Cause.Message, "the last event: The VirtualMachineInstance crashed")
-			v.requirePending(t)
+			require.Equal(t, machine.UID, v.requirePending(t).UID)
 			harness.Eventually(t, "the VirtualMachine is stopped", func(ctx context.Context) (bool, error) {
 				vm, err := v.KubeVirt.KubevirtV1().VirtualMachines(v.ProviderNamespace).Get(ctx, before.Name, metav1.GetOptions{})
 
@@ -148,13 +149,14 @@ func (v *Victim) machine(ctx context.Context) (*v1alpha1.Machine, error) {
 }
 
 // requirePending requires that the only Machine waits for its Node, and shows no failure: machine-controller-manager does not ask the driver
-// again until its creation timeout, so that diagnose alone finds the cause.
+// again until its creation timeout, so that diagnose alone finds the cause. Before an accident, it also waits for the last call of the driver,
+// which would report what it sees.
 func (v *Victim) requirePending(t *testing.T) *v1alpha1.Machine {
 	t.Helper()
 
 	var m *v1alpha1.Machine
 
-	// The first phase follows the call of InitializeMachine, which may end after the guest has started.
+	// The first phase follows the call of InitializeMachine, which may begin after the guest has started.
 	harness.Eventually(t, "the Machine has a phase", func(ctx context.Context) (_ bool, err error) {
 		m, err = v.machine(ctx)
 
