@@ -36,6 +36,10 @@ func (e *Evidence) ofEvents(now time.Time) []sign {
 				o.from = retried
 			}
 
+			if o.from == copyScheduler {
+				o.message = withoutPreemption(o.message)
+			}
+
 			signs = append(signs, o.sign)
 		}
 	}
@@ -43,12 +47,14 @@ func (e *Evidence) ofEvents(now time.Time) []sign {
 	return signs
 }
 
-// isRetried reports whether a later attempt has succeeded, or is in progress: an importer runs, or
-// virt-handler has started the guest.
+// isRetried reports whether a later attempt has succeeded, or is in progress: an importer runs, a pod
+// has a node, or virt-handler has started the guest.
 func (e *Evidence) isRetried(event *sign) bool {
 	switch event.reason {
 	case importFailed:
 		return e.isImporting(e.filledFor(event.object.Name))
+	case failedScheduling:
+		return event.from == copyScheduler && e.isScheduled(event.object.Name)
 	case syncFailed:
 		return event.from == instanceEvent && e.Instance != nil && e.Instance.Status.Phase != kubevirtv1.Scheduled
 	default:
@@ -101,6 +107,12 @@ func signOf(event *corev1.Event) sign {
 		s.subject = about.Kind + " " + about.Name
 	case strings.HasPrefix(about.Name, importerPrefix):
 		s.subject = about.Kind + " " + about.Name
+	case isCopyPod(about.Name):
+		s.subject = about.Kind + " " + about.Name
+
+		if event.Reason == failedScheduling {
+			s.from = copyScheduler
+		}
 	}
 
 	return s

@@ -29,6 +29,7 @@ const (
 	launcherPod    origin = "launcher pod"
 	podEvent       origin = "launcher pod's event"
 	volumeEvent    origin = "DataVolume's or claim's event"
+	copyScheduler  origin = "scheduler's event about a pod that copies a volume"
 	instanceEvent  origin = "VirtualMachineInstance's event"
 	machineSpec    origin = "VirtualMachine's spec"
 	machineChange  origin = "VirtualMachine's managed fields"

@@ -64,7 +64,12 @@ func lastProgress(dv *cdiv1beta1.DataVolume) (last time.Time, known bool) {
 		}
 	}
 
-	return last, known || slices.Contains([]cdiv1beta1.DataVolumeProgress{"", "N/A", "0.00%"}, dv.Status.Progress)
+	return last, known || hasNoProgress(dv)
+}
+
+// hasNoProgress reports whether nothing was copied yet, as far as CDI reports it.
+func hasNoProgress(dv *cdiv1beta1.DataVolume) bool {
+	return slices.Contains([]cdiv1beta1.DataVolumeProgress{"", "N/A", "0.00%"}, dv.Status.Progress)
 }
 
 func waitsForSource(dv *cdiv1beta1.DataVolume) bool {

@@ -175,6 +175,17 @@ var obstructions = []symptom{
 		remedy:  "free capacity for CDI's importer pod on the provider cluster",
 	},
 	{
+		// The scheduler, about a host-assisted clone. Many of them at once can fill the nodes with pods that
+		// receive, and wait for each other.
+		reason: Unschedulable,
+		kind:   spi.ErrExhausted,
+		grace:  obstruction,
+		from:   []origin{copyScheduler},
+		unless: volumeProblem,
+		remedy: "free capacity on the provider cluster: each copy of a volume needs two of CDI's pods at once. Let them request less " +
+			"(podResourceRequirements in the configuration of the CDI resource), create fewer machines at once, or clone by the storage",
+	},
+	{
 		reason:    "ImportFailed",
 		kind:      spi.ErrPrecondition,
 		grace:     start,

@@ -14,7 +14,7 @@ import (
 )
 
 // readVolume adds the evidence of a DataVolume: its claim of the same name, the events of both and of the
-// claim that CDI fills, of which CDI copies only some, and, if CDI's pod does not start or fails, what
+// claim that CDI fills, of which CDI copies only some, and, if one of CDI's pods does not start or fails, what
 // only that pod or that claim tells.
 func (r *reader) readVolume(ctx context.Context, dv *cdiv1beta1.DataVolume, related *diagnose.Evidence) {
 	related.Events = r.eventsOf(ctx, fields.Set{"involvedObject.name": dv.Name})
@@ -35,9 +35,33 @@ func (r *reader) readVolume(ctx context.Context, dv *cdiv1beta1.DataVolume, rela
 		related.Events = append(related.Events, r.warningsOf(ctx, diagnose.ImporterOf(filled))...)
 	}
 
+	if diagnose.IsCopyWaiting(dv, claim) {
+		related.Events = append(related.Events, r.copyEvents(ctx, claim, filled)...)
+	}
+
 	if filled != claim.Name && diagnose.HasFailedImport(related.Events) {
 		related.Claims = append(related.Claims, r.existingClaim(ctx, filled)...)
 	}
+}
+
+// copyEvents returns the events of the two pods that copy into the filled claim, whose UID is in the name of
+// one of them.
+func (r *reader) copyEvents(ctx context.Context, claim *corev1.PersistentVolumeClaim, filled string) []corev1.Event {
+	if filled != claim.Name {
+		found := r.existingClaim(ctx, filled)
+		if len(found) == 0 {
+			return nil
+		}
+
+		claim = &found[0]
+	}
+
+	receiver, sender := diagnose.CopyPodsOf(claim)
+
+	return append(
+		r.eventsOf(ctx, fields.Set{"involvedObject.name": receiver}),
+		r.eventsOf(ctx, fields.Set{"involvedObject.name": sender})...,
+	)
 }
 
 func (r *reader) warningsOf(ctx context.Context, name string) []corev1.Event {

@@ -50,6 +50,11 @@ func TestReadVolume(t *testing.T) {
 		claim            = `{"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"name":"m-root-disk","namespace":"machines","uid":"u1"}}`
 		withoutPopulator = `{"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"name":"m-root-disk","namespace":"machines","uid":"u1",
 			"annotations":{"cdi.kubevirt.io/storage.usePopulator":"false"}}}`
+		copied = `{"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"name":"m-root-disk","namespace":"machines","uid":"u1",
+			"annotations":{"cdi.kubevirt.io/cloneType":"copy"}}}`
+		copiedDirectly = `{"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"name":"m-root-disk","namespace":"machines","uid":"u1",
+			"annotations":{"cdi.kubevirt.io/cloneType":"copy","cdi.kubevirt.io/storage.usePopulator":"false"}}}`
+		temporary                              = `{"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"name":"tmp-pvc-u1","namespace":"machines","uid":"u2"}}`
 		prime                                  = `{"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"name":"prime-u1","namespace":"machines"}}`
 		ofVolume, ofTemporary, ofPrime         = "events?m-root-disk", "events?tmp-pvc-u1", "events?prime-u1"
 		ofImporter, ofImporterWithoutPopulator = "events?importer-prime-u1", "events?importer-m-root-disk"
@@ -60,6 +65,8 @@ func TestReadVolume(t *testing.T) {
 
 	for reason, tc := range map[string]struct {
 		source     *cdiv1beta1.DataVolumeSource
+		phase      cdiv1beta1.DataVolumePhase
+		progress   cdiv1beta1.DataVolumeProgress
 		conditions []cdiv1beta1.DataVolumeCondition
 		bodies     map[string]string
 		want       []string
@@ -69,6 +76,30 @@ func TestReadVolume(t *testing.T) {
 		"the claim has no event":     {source: clone, bodies: map[string]string{"events": noEvents, name: claim}, want: []string{ofVolume, name, ofTemporary}, claims: 1},
 		"the claim cannot be read":   {source: clone, bodies: map[string]string{"events": eventList("x"), name: "{"}, want: []string{ofVolume, name, ofTemporary}, claims: 1, unread: true},
 		"there is no claim any more": {source: clone, bodies: map[string]string{"events": eventList("x")}, want: []string{ofVolume, name}},
+		"the copy waits": {
+			source: clone, phase: cdiv1beta1.CloneInProgress, progress: "N/A",
+			bodies: map[string]string{"events": noEvents, name: copied, "tmp-pvc-u1": temporary},
+			want:   []string{ofVolume, name, ofTemporary, "tmp-pvc-u1", "events?cdi-upload-tmp-pvc-u1", "events?u2-source-pod"},
+			claims: 1,
+		},
+		"the copy waits, without a CSI driver": {
+			source: clone, phase: cdiv1beta1.CloneScheduled,
+			bodies: map[string]string{"events": noEvents, name: copiedDirectly},
+			want:   []string{ofVolume, name, "events?cdi-upload-m-root-disk", "events?u1-source-pod"},
+			claims: 1,
+		},
+		"the copy waits, and its claim is gone": {
+			source: clone, phase: cdiv1beta1.CloneInProgress,
+			bodies: map[string]string{"events": noEvents, name: copied},
+			want:   []string{ofVolume, name, ofTemporary, "tmp-pvc-u1"},
+			claims: 1,
+		},
+		"the copy runs": {
+			source: clone, phase: cdiv1beta1.CloneInProgress, progress: "1.00%",
+			bodies: map[string]string{"events": noEvents, name: copied},
+			want:   []string{ofVolume, name, ofTemporary},
+			claims: 1,
+		},
 		"the importer waits": {
 			conditions: []cdiv1beta1.DataVolumeCondition{waiting},
 			bodies:     map[string]string{"events": noEvents, name: claim},
@@ -90,6 +121,8 @@ func TestReadVolume(t *testing.T) {
 		dv := &cdiv1beta1.DataVolume{Spec: cdiv1beta1.DataVolumeSpec{Source: tc.source}}
 		dv.Name = name
 		dv.Namespace = "machines"
+		dv.Status.Phase = tc.phase
+		dv.Status.Progress = tc.progress
 		dv.Status.Conditions = tc.conditions
 
 		cluster := &answers{bodies: tc.bodies}

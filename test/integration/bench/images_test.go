@@ -20,12 +20,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	kubevirtv1 "kubevirt.io/api/core/v1"
-	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
@@ -36,7 +31,8 @@ import (
 // KubeVirt creates an instance when its disks are complete.
 func TestGoldenImages(t *testing.T) {
 	logByDefault(t)
-	shrinkCopyPods(t)
+	// With more, the receiving pods of fifty copies fill both nodes, and no sending pod starts.
+	harness.NewShoot(t).RequestForCDI(t, "10m")
 
 	const small, large = 256, 1024 // MiB. There is no room for fifty large disks.
 
@@ -79,30 +75,6 @@ func TestGoldenImages(t *testing.T) {
 
 	require.NoError(t, printTable(t.Context(), os.Stdout, row("image", "machines at once", "machine applied to disk complete: copy of a golden image",
 		"import for each machine", "seconds per GiB of all disks: copy", "import"), rows))
-}
-
-// shrinkCopyPods lets CDI's pods request a tenth of their processor time. Otherwise, the receiving pods of fifty copies fill both nodes,
-// and no sending pod starts.
-func shrinkCopyPods(t *testing.T) {
-	t.Helper()
-
-	clusters := harness.NewShoot(t).CDI.CdiV1beta1()
-	tenth := resource.MustParse("10m")
-
-	patch := harness.MarshalPatch(t, map[string]any{"spec": map[string]any{"config": cdiv1beta1.CDIConfigSpec{
-		PodResourceRequirements: &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: tenth}},
-	}}})
-	_, err := clusters.CDIs().Patch(t.Context(), "cdi", types.MergePatchType, patch, metav1.PatchOptions{})
-	require.NoError(t, err)
-
-	harness.Eventually(t, "CDI's pods are small", func(ctx context.Context) (bool, error) {
-		config, err := clusters.CDIConfigs().Get(ctx, "config", metav1.GetOptions{})
-		if err != nil || config.Status.DefaultPodResourceRequirements == nil {
-			return false, err
-		}
-
-		return config.Status.DefaultPodResourceRequirements.Requests.Cpu().Equal(tenth), nil
-	})
 }
 
 // disks are root disks that are created in one way.
