@@ -60,7 +60,7 @@ func NewShoot(t *testing.T) *Shoot {
 
 // Impersonate returns the config of a user of the provider cluster.
 func (*Shoot) Impersonate(user string, groups ...string) *rest.Config {
-	config := rest.CopyConfig(lab.Provider.Config())
+	config := repeating(lab.Provider.Config())
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 
 	return config
