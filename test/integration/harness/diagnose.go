@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"os/exec"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -85,8 +87,29 @@ func (s *Shoot) Diagnose(ctx context.Context, t *testing.T, args ...string) (tex
 	return string(out), 0
 }
 
-// DiagnoseMachine is diagnose of one machine, with machine-readable output.
+// DiagnoseMachine is diagnose of one machine, with machine-readable output. An operator also repeats it if the provider cluster, here without a
+// processor, has not responded in time to a request for an object.
 func (s *Shoot) DiagnoseMachine(ctx context.Context, t *testing.T, name string, args ...string) (d Diagnosis, code int) {
+	t.Helper()
+
+	const attempts = 5
+
+	for range attempts {
+		if d, code = s.diagnoseOnce(ctx, t, name, args...); !isLate(d) {
+			break
+		}
+	}
+
+	return d, code
+}
+
+func isLate(d Diagnosis) bool {
+	return d.Provider != nil && slices.ContainsFunc(d.Provider.Unread, func(reason string) bool {
+		return strings.HasSuffix(reason, "no response in time")
+	})
+}
+
+func (s *Shoot) diagnoseOnce(ctx context.Context, t *testing.T, name string, args ...string) (d Diagnosis, code int) {
 	t.Helper()
 
 	out, code := s.Diagnose(ctx, t, append(args, "-o=json", name)...)

@@ -32,12 +32,11 @@ func requireDiagnosed(t *testing.T, s *harness.Shoot, f *harness.Failure, m *har
 		code int
 	)
 
-	// CDI's and kubelet's conditions change during their retries, and a server under load may not
-	// respond in time.
+	// CDI's and kubelet's conditions change during their retries.
 	harness.Eventually(t, "diagnose finds "+f.Want, func(ctx context.Context) (bool, error) {
 		d, code = s.DiagnoseMachine(ctx, t, m.Name())
 
-		return d.Cause != nil && d.Cause.Reason == f.Want && code == 1 && !isLate(d), nil
+		return d.Cause != nil && d.Cause.Reason == f.Want && code == 1, nil
 	})
 	require.Equal(t, "CauseFound", d.Result)
 	require.Equal(t, f.Code.String(), d.Cause.Code)
@@ -57,13 +56,6 @@ func requireDiagnosed(t *testing.T, s *harness.Shoot, f *harness.Failure, m *har
 			strings.HasPrefix(d.Cause.Evidence.Object.Name, "importer-")
 	}), "the evidence is one of the objects: %+v", d.Cause.Evidence)
 	require.Empty(t, d.Provider.Unread, "the shipped Role is enough")
-}
-
-// isLate reports whether the provider cluster has not responded in time to a request for an object.
-func isLate(d harness.Diagnosis) bool {
-	return d.Provider != nil && slices.ContainsFunc(d.Provider.Unread, func(reason string) bool {
-		return strings.HasSuffix(reason, "no response in time")
-	})
 }
 
 // answeredAtOnce reports whether the failure prevents the machine's creation or observation. The
