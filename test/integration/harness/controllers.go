@@ -80,6 +80,12 @@ type Controllers struct {
 	Manager, Sidecar *process.Process
 }
 
+// PatientElection returns flags with which machine-controller-manager and the sidecar keep their Leases while the API server has no
+// processor: nobody starts them again.
+func PatientElection() []string {
+	return []string{"--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=50s"}
+}
+
 // StartControllers runs machine-controller-manager and the sidecar for the shoot until the test
 // ends, unless they are stopped before.
 func (s *Shoot) StartControllers(t *testing.T, sidecarArgs ...string) *Controllers {

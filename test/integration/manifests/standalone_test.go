@@ -148,7 +148,7 @@ func shippedArgs(t *testing.T, s *harness.Shoot, container *corev1.Container, ku
 	t.Helper()
 	require.Equal(t, "metadata.namespace", container.Env[0].ValueFrom.FieldRef.FieldPath)
 
-	args := []string{"--leader-elect=true"} // The default, but not in the lab.
+	args := append(harness.PatientElection(), "--leader-elect=true") // The default, but not in the lab.
 
 	for _, arg := range container.Args {
 		flag, value, _ := strings.Cut(arg, "=")

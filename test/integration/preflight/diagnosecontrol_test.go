@@ -25,7 +25,7 @@ func TestDiagnoseDeadController(t *testing.T) {
 	t.Parallel()
 
 	s := harness.NewShoot(t)
-	pod := s.StartControllers(t, "--leader-elect=true")
+	pod := s.StartControllers(t, append(harness.PatientElection(), "--leader-elect=true")...)
 	s.ApplyExample(t)
 
 	var name string
