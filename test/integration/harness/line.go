@@ -235,15 +235,15 @@ func (s *Shoot) Failures(t *testing.T) func() []string {
 	return func() []string { return states.Failures() }
 }
 
-// BringBack ends a fault ten seconds after the driver's first disturbed request. Since the driver
-// hides faults for fifteen seconds, the ten seconds start at once.
+// BringBack ends a fault five seconds after the driver's first disturbed request. The driver hides faults for
+// fifteen seconds, in which it repeats a request more and more rarely: two attempts are left.
 func (l *Line) BringBack(t *testing.T) {
 	t.Helper()
 
 	met := func(context.Context) (bool, error) { return l.Hits.Load() > 0, nil }
 	require.NoError(t, wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, Settled, true, met), "the driver sends requests to the cluster")
 
-	const blip = 10 * time.Second
+	const blip = 5 * time.Second
 
 	timer := time.NewTimer(blip)
 	<-timer.C
