@@ -162,7 +162,7 @@ func TestCancelledDrain(t *testing.T) {
 	t.Parallel()
 
 	s := harness.NewShoot(t)
-	s.Annotate(t, behaviour.ShutdownLatencyAnnotation, "55s") // Until the other evictions are cancelled.
+	s.Annotate(t, behaviour.ShutdownLatencyAnnotation, "5m") // Until the other evictions are cancelled.
 
 	e := newEvacuated(t, s, `{}`)
 	e.awaitBegin(t)

@@ -158,7 +158,8 @@ func TestEvacuationSkipsOrphans(t *testing.T) {
 func TestEvacuationDeadline(t *testing.T) {
 	t.Parallel()
 
-	e := newEvacuees(t, evacuation.Limits{MaxPerDeployment: 1, Deadline: 20 * time.Second, MigrationTimeout: time.Hour})
+	// Shorter, a starved evacuator might see the eviction only after the deadline.
+	e := newEvacuees(t, evacuation.Limits{MaxPerDeployment: 1, Deadline: 40 * time.Second, MigrationTimeout: time.Hour})
 	machines := e.add(t, 2)
 	ill := machines[0]
 	well := machines[1]
@@ -166,10 +167,10 @@ func TestEvacuationDeadline(t *testing.T) {
 	e.setPhase(t, ill, v1alpha1.MachineUnknown)
 	evict(t, e.Shoot, well.Name())
 	e.told.await(t, well, "EvacuationWaiting", "other Machines of MachineSet pool are Running")
-	e.told.await(t, well, "EvacuationReplacing", "it has waited longer than 20s")
+	e.told.await(t, well, "EvacuationReplacing", "it has waited longer than 40s")
 	e.awaitDeleted(t, well)
 
-	e.told.await(t, well, "EvacuationDeadline", "its deletion has taken longer than 20s")
+	e.told.await(t, well, "EvacuationDeadline", "its deletion has taken longer than 40s")
 	harness.Eventually(t, "the machine is powered off", func(ctx context.Context) (bool, error) {
 		_, err := e.KubeVirt.KubevirtV1().VirtualMachineInstances(e.ProviderNamespace).Get(ctx, well.Name(), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
