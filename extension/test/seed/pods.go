@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -118,7 +119,7 @@ var errCrashed = errors.New("crashed")
 func (k *kubelet) crashed() error {
 	for _, p := range k.running {
 		switch err := p.Err(); {
-		case err != nil && k.mayExit:
+		case err != nil && (k.mayExit || gaveUp(err)):
 			return fmt.Errorf("restarted: %w", err)
 		case err != nil:
 			return fmt.Errorf("%w: %w", errCrashed, err)
@@ -126,6 +127,16 @@ func (k *kubelet) crashed() error {
 	}
 
 	return nil
+}
+
+// gaveUp reports whether a program has ended itself (klog.Fatal), as machine-controller-manager does when it could not renew its Lease in time.
+// A panic has another exit code.
+func gaveUp(err error) bool {
+	const fatal = 255
+
+	var exit *exec.ExitError
+
+	return errors.As(err, &exit) && exit.ExitCode() == fatal
 }
 
 // stop ends the processes, also if ctx has ended.
