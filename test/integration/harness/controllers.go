@@ -80,8 +80,8 @@ type Controllers struct {
 	Manager, Sidecar *process.Process
 }
 
-// PatientElection returns flags with which machine-controller-manager and the sidecar keep their Leases while the API server has no
-// processor: nobody starts them again.
+// PatientElection returns flags with which machine-controller-manager and the sidecar keep their Leases while a starved API server does not
+// respond. The lab does not restart a program that exits.
 func PatientElection() []string {
 	return []string{"--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=50s"}
 }

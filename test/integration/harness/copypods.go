@@ -14,21 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// RequestForCDI lets each of CDI's pods on the provider cluster request an amount of CPU, until the end of the test.
+// RequestForCDI lets each of CDI's pods on the provider cluster request an amount of CPU until the end of the test. More than
+// their limit, 750m, is refused.
 func (s *Shoot) RequestForCDI(t *testing.T, cpu string) {
 	t.Helper()
 
 	wanted := resource.MustParse(cpu)
-
-	limit := resource.MustParse("750m") // CDI's default
-	if wanted.Cmp(limit) > 0 {
-		limit = wanted
-	}
-
-	s.configureCDI(t.Context(), t, &corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: wanted},
-		Limits:   corev1.ResourceList{corev1.ResourceCPU: limit},
-	})
+	s.configureCDI(t.Context(), t, &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: wanted}})
 	t.Cleanup(func() { s.configureCDI(context.WithoutCancel(t.Context()), t, nil) })
 
 	Eventually(t, "CDI's pods request "+cpu, func(ctx context.Context) (bool, error) {
