@@ -80,9 +80,9 @@ func (p *parts) instanceChanged(object any) {
 // nodeEvents enqueues a node and, when it goes down or comes back, everything on it.
 func (p *parts) nodeEvents() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: p.nodes.enqueue,
+		AddFunc: p.nodeChanged,
 		UpdateFunc: func(former, object any) {
-			p.nodes.enqueue(object)
+			p.nodeChanged(object)
 			before, isNode := former.(*corev1.Node)
 			after, isStillNode := object.(*corev1.Node)
 			if isNode && isStillNode && (behaviour.IsDown(before) != behaviour.IsDown(after) || behaviour.BootedAt(before) != behaviour.BootedAt(after)) {
@@ -91,6 +91,14 @@ func (p *parts) nodeEvents() cache.ResourceEventHandler {
 		},
 		DeleteFunc: p.nodes.enqueue,
 	}
+}
+
+// nodeChanged enqueues a node after its agent has noted its state.
+func (p *parts) nodeChanged(object any) {
+	if node, ok := object.(*corev1.Node); ok {
+		p.agent.NoteNode(node)
+	}
+	p.nodes.enqueue(object)
 }
 
 // namespaceEvents enqueues everything in a namespace whose annotations change.

@@ -17,22 +17,35 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
 )
 
-// loses reports whether a node is down, and remembers it.
-func (a *NodeAgent) loses(node *corev1.Node) bool {
-	if !behaviour.IsDown(node) {
-		return false
+// NoteNode remembers a node that is down. It is called with each state of a node: Reconcile, which sees the last one, may miss a short loss
+// of power.
+func (a *NodeAgent) NoteNode(node *corev1.Node) {
+	if behaviour.IsDown(node) {
+		a.setDown(node.Name, true)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.down[node.Name] = true
-	return true
 }
 
-// boots reports whether a node was down.
-func (a *NodeAgent) boots(node *corev1.Node) bool {
+// wasDown reports whether a node that is up has not booted yet.
+func (a *NodeAgent) wasDown(node *corev1.Node) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.down[node.Name]
+}
+
+func (a *NodeAgent) setDown(name string, down bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.down[name] = down
+}
+
+// reboot boots a node. What is noted meanwhile, and a failure, makes it boot again.
+func (a *NodeAgent) reboot(ctx context.Context, node *corev1.Node) error {
+	a.setDown(node.Name, false)
+	err := a.boot(ctx, node)
+	if err != nil {
+		a.setDown(node.Name, true)
+	}
+	return err
 }
 
 // boot reports that a node has booted again, by which the rest of the simulation knows that nothing has survived on it.
@@ -52,8 +65,5 @@ func (a *NodeAgent) boot(ctx context.Context, node *corev1.Node) error {
 	if _, err := nodes.UpdateStatus(ctx, booted, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("boot Node %s: %w", node.Name, err)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.down, node.Name)
 	return nil
 }

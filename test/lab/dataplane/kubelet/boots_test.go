@@ -28,6 +28,7 @@ func TestNodeAgent_BootsAfterDown(t *testing.T) {
 	agent := NewNodeAgent(&cluster.Provider{Client: client, Nodes: corelisters.NewNodeLister(nodes)},
 		[]Node{{Name: "n", CPU: "1", Memory: "1Gi"}}, "v1", func() time.Time { return now })
 
+	agent.NoteNode(node)
 	_, err := agent.Reconcile(t.Context(), "n")
 	require.NoError(t, err)
 	found, err := client.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
@@ -52,4 +53,22 @@ func TestNodeAgent_BootsAfterDown(t *testing.T) {
 	found, err = client.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, first, found.Status.NodeInfo.BootID, "it boots once")
+}
+
+func TestNodeAgent_BootsAfterUnseenDown(t *testing.T) {
+	t.Parallel()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	client := fake.NewClientset(node)
+	nodes := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+	require.NoError(t, nodes.Add(node))
+	agent := NewNodeAgent(&cluster.Provider{Client: client, Nodes: corelisters.NewNodeLister(nodes)},
+		[]Node{{Name: "n", CPU: "1", Memory: "1Gi"}}, "v1", time.Now)
+
+	agent.NoteNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{behaviour.DownLabel: "true"}}})
+	agent.NoteNode(node)
+	_, err := agent.Reconcile(t.Context(), "n")
+	require.NoError(t, err)
+	found, err := client.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NotEmpty(t, found.Status.NodeInfo.BootID)
 }

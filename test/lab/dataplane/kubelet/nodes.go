@@ -97,7 +97,7 @@ type NodeAgent struct {
 
 	mu    sync.Mutex
 	nodes map[string]Node // by name
-	down  map[string]bool // by name: nodes that are, or were and have not booted yet
+	down  map[string]bool // by name: nodes that have been down, and have not booted since
 }
 
 // NewNodeAgent returns the agent of the given hosts, with kubelets of a version.
@@ -175,11 +175,11 @@ func (a *NodeAgent) Reconcile(ctx context.Context, name string) (time.Duration, 
 	if err != nil {
 		return 0, fmt.Errorf("read Node %s: %w", name, err)
 	}
-	if a.loses(node) {
+	if behaviour.IsDown(node) {
 		return 0, nil
 	}
-	if a.boots(node) {
-		return behaviour.PollInterval, a.boot(ctx, node)
+	if a.wasDown(node) {
+		return behaviour.PollInterval, a.reboot(ctx, node)
 	}
 	if err := a.reportStatus(ctx, node, spec); err != nil {
 		return 0, err
