@@ -47,6 +47,11 @@ func TestCause_CopyWithoutRoom(t *testing.T) {
 			e := volumes(newVolume("disk", cdiv1beta1.CloneInProgress, says(cdiv1beta1.DataVolumeRunning, corev1.ConditionTrue, "Pod is running", "", ago(time.Hour))))
 			event := warning("Pod", tc.reason, tc.message, ago(6*time.Minute), ago(time.Second))
 			event.InvolvedObject.Name = tc.pod
+
+			if tc.reason == "FailedScheduling" {
+				event.Count = 1 // The scheduler repeats it late.
+			}
+
 			e.Events = append(e.Events, event)
 
 			if tc.node {

@@ -14,7 +14,7 @@ import (
 )
 
 // eventsAge is the maximum age of an event's last occurrence. Kubelet retries a mount after two
-// minutes at most, and an image pull after five.
+// minutes at most, and an image pull after five; the scheduler looks at a pod without room again after five.
 const eventsAge = 6 * time.Minute
 
 // occurrences are the events of one object and reason, whatever their messages: kubelet puts a new
@@ -25,13 +25,13 @@ type occurrences struct {
 	count int32
 }
 
-// ofEvents selects the warnings that have occurred more than once, and recently: unlike a
-// condition, an event remains after its problem is solved.
+// ofEvents selects the warnings that are current: unlike a condition, an event remains after its problem
+// is solved.
 func (e *Evidence) ofEvents(now time.Time) []sign {
 	var signs []sign
 
 	for _, o := range grouped(e.Events) {
-		if o.count > 1 && now.Sub(o.last) < eventsAge {
+		if o.isCurrent(now) {
 			if e.isRetried(&o.sign) {
 				o.from = retried
 			}
@@ -60,6 +60,12 @@ func (e *Evidence) isRetried(event *sign) bool {
 	default:
 		return false
 	}
+}
+
+// isCurrent reports whether the warning has occurred recently, and more than once. The scheduler tries again
+// only after five minutes, and one warning tells until the pod has a node.
+func (o *occurrences) isCurrent(now time.Time) bool {
+	return now.Sub(o.last) < eventsAge && (o.count > 1 || o.from == copyScheduler)
 }
 
 func grouped(events []corev1.Event) []*occurrences {
