@@ -14,13 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// RequestForCDI lets each of CDI's pods on the provider cluster request an amount of CPU until the end of the test. More than
-// their limit, 750m, is refused.
+// RequestForCDI lets each of CDI's pods on the provider cluster request an amount of CPU until the end of the test.
 func (s *Shoot) RequestForCDI(t *testing.T, cpu string) {
 	t.Helper()
 
-	wanted := resource.MustParse(cpu)
-	s.configureCDI(t.Context(), t, &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: wanted}})
+	wanted, limit := resource.MustParse(cpu), resource.MustParse("750m") // CDI's default
+	if limit.Cmp(wanted) < 0 {
+		limit = wanted
+	}
+
+	s.configureCDI(t.Context(), t, &corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: wanted},
+		Limits:   corev1.ResourceList{corev1.ResourceCPU: limit},
+	})
 	t.Cleanup(func() { s.configureCDI(context.WithoutCancel(t.Context()), t, nil) })
 
 	Eventually(t, "CDI's pods request "+cpu, func(ctx context.Context) (bool, error) {

@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/diagnose"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/certificates"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/node"
@@ -110,6 +111,63 @@ func TestImportWithWrongChecksum(t *testing.T) {
 	})
 	w.Scale(t, pool, 0)
 	w.AwaitImageEnd(t)
+}
+
+// TestCopyWithoutRoom requires that diagnose finds why a machine waits for its disk: its node has room for one of the two pods that copy the
+// golden image. CDI reports that the copy is in progress.
+func TestCopyWithoutRoom(t *testing.T) {
+	w := newMachine(t, noUserData, func(t *testing.T, s *harness.Shoot) []byte {
+		t.Helper()
+
+		return harness.MergeFields(t, importedSpec(corev1.ReadWriteMany, 0)(t, s), `{"disablePreAllocatedDataVolumes":false}`)
+	})
+	first := w.awaitRunning(t) // The image has been imported.
+
+	w.RequestForCDI(t, "1100m") // Each node has two processors.
+	w.cordonOthers(t, first, "cordon")
+	w.Scale(t, pool, 2)
+	w.machine = w.nextMachine(t)
+	w.recordStates(t)
+
+	harness.Eventually(t, "diagnose finds the pod that has no room", func(ctx context.Context) (bool, error) {
+		found, _ := w.DiagnoseMachine(ctx, t, w.machine.Name)
+		if found.Cause == nil || found.Cause.Reason != diagnose.Unschedulable {
+			return false, nil
+		}
+
+		require.Contains(t, found.Cause.Message, "-source-pod: 0/")
+		require.Contains(t, found.Cause.Message, "Insufficient cpu")
+
+		return true, nil
+	})
+
+	w.cordonOthers(t, first, "uncordon")
+	w.awaitRunning(t)
+	w.awaitCount(t, 1)
+	w.Scale(t, pool, 0)
+	w.AwaitImageEnd(t)
+}
+
+// nextMachine waits until there is one more Machine, and returns it.
+func (w *worker) nextMachine(t *testing.T) (next *v1alpha1.Machine) {
+	t.Helper()
+
+	harness.Eventually(t, "there is another Machine", func(ctx context.Context) (bool, error) {
+		list, err := w.MCM.MachineV1alpha1().Machines(w.Namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+
+		for _, m := range list.Items {
+			if m.Name != w.machine.Name {
+				next = &m
+			}
+		}
+
+		return next != nil, nil
+	})
+
+	return next
 }
 
 // serveRegistry serves the container disk worker:1, with an image of the given content, over TLS, and returns the address of the registry
