@@ -26,5 +26,5 @@ func (d *demo) outlook(lab, nodes bool) string {
 		return "The lab was built here before: the demo takes 2 to 3 minutes."
 	}
 	return "The first time, the lab is built from source: etcd, Kubernetes, KubeVirt, CDI and machine-controller-manager. On 2 CPUs this\n" +
-		"takes 10 to 20 minutes; the binaries are kept for the next time. The driver's objects are shown after 2 to 3 minutes."
+		"takes 10 to 20 minutes; the binaries are kept for the next time. The driver's objects are shown after 3 to 5 minutes."
 }

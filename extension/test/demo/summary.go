@@ -24,11 +24,11 @@ func (d *demo) checkRequirements(ctx context.Context) error {
 // outlook returns an estimate of the duration.
 func outlook(lab, _ bool) string {
 	if lab {
-		return "The components were built here before: the demonstration takes 3 minutes."
+		return "The components were built here before: the demonstration takes 3 to 4 minutes."
 	}
 
 	return "The first time, all components are built from source: etcd, Kubernetes, KubeVirt, CDI, machine-controller-manager and Gardener.\n" +
-		"On 2 CPUs this takes a quarter of an hour or more, and needs a Go module proxy; the binaries are kept for the next time."
+		"On 2 CPUs this takes 20 to 35 minutes, and needs a Go module proxy; the binaries are kept for the next time."
 }
 
 // summarize prints the results of a demonstration that has shown everything.

@@ -98,7 +98,7 @@ func HashFiles(into io.Writer, files fs.FS) error {
 	})
 }
 
-// steps returns the build steps of every lab in order, with durations measured on two cores with empty caches.
+// steps returns the build steps of every lab in order, with durations measured on two cores, when nothing but the driver had been compiled.
 func (l layout) steps(a assets) []step {
 	s := func(name, set string, estimate time.Duration, produce func() ([]string, producer)) step {
 		outputs, p := produce()
@@ -119,19 +119,19 @@ func (l layout) steps(a assets) []step {
 	all := []step{
 		kube("kube-apiserver", 280*time.Second),
 		s("etcd", "etcd", 25*time.Second, one("etcd", ldflags, "go.etcd.io/etcd/server/v3")),
-		kube("kubectl", 40*time.Second),
-		kube("kube-controller-manager", 120*time.Second),
+		kube("kubectl", 55*time.Second),
+		kube("kube-controller-manager", 145*time.Second),
 		kube("kube-scheduler", 10*time.Second),
-		s("KubeVirt "+string(l.versions[kubeVirt.set]), kubeVirt.set, 110*time.Second, func() ([]string, producer) {
+		s("KubeVirt "+string(l.versions[kubeVirt.set]), kubeVirt.set, 130*time.Second, func() ([]string, producer) {
 			return []string{"virt-api", "virt-controller", "manifests.json"}, both(
 				compiled(ldflags, "kubevirt.io/kubevirt/cmd/virt-api", "kubevirt.io/kubevirt/cmd/virt-controller"),
 				printed("./cmd/kubevirt-manifests"))
 		}),
-		s("CDI "+string(l.versions[cdi.set]), cdi.set, 45*time.Second, func() ([]string, producer) {
+		s("CDI "+string(l.versions[cdi.set]), cdi.set, 50*time.Second, func() ([]string, producer) {
 			return []string{"cdi-apiserver", "cdi-controller", "manifests.json"}, both(
 				compiled(ldflags, "./cmd/cdi-apiserver", "./cmd/cdi-controller"), printed("./cmd/cdi-manifests"))
 		}),
-		s("machine-controller-manager", "mcm", 15*time.Second, func() ([]string, producer) {
+		s("machine-controller-manager", "mcm", 10*time.Second, func() ([]string, producer) {
 			return []string{"machine-controller-manager", "crds"}, both(
 				compiled(ldflags, mcmModule+"/cmd/machine-controller-manager"), copied(mcmModule, "kubernetes/crds"))
 		}),
@@ -164,7 +164,7 @@ func (l layout) gardener() step {
 		module:   l.modules["gardener"],
 		target:   l.targets["gardener"],
 		outputs:  []string{resourceManager, gardenerAPIServer},
-		estimate: 400 * time.Second,
+		estimate: 70 * time.Second, // after the extension, which shares packages with it
 		produce:  compiled(ldflags, commands+resourceManager, commands+gardenerAPIServer),
 	}
 }

@@ -33,7 +33,7 @@ var sidecarSets = []sidecarSet{
 		module:   "github.com/kubernetes-csi/external-provisioner/v6",
 		oldest:   "1.34",
 		programs: []string{"cmd/csi-provisioner"},
-		estimate: 20 * time.Second,
+		estimate: 25 * time.Second,
 	},
 	{
 		set:      "csi-attacher",
@@ -53,7 +53,7 @@ var sidecarSets = []sidecarSet{
 		module:   "github.com/kubernetes-csi/external-resizer/v2",
 		oldest:   "1.34",
 		programs: []string{"cmd/csi-resizer"},
-		estimate: 20 * time.Second,
+		estimate: 10 * time.Second,
 	},
 	{
 		set:      "csi-snapshotter",
