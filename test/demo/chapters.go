@@ -36,12 +36,15 @@ func (d *demo) createWorkers(ctx context.Context) error {
 
 func (d *demo) scaleUp(ctx context.Context) error {
 	d.out.Line("cluster-autoscaler does the same when pods find no room.")
-	return d.scale(ctx, 3, 2)
+	if err := d.scale(ctx, 3, 2); err != nil {
+		return err
+	}
+	return d.awaitWorkers(ctx, workers{classZ1: 3, classZ2: 2})
 }
 
 func (d *demo) scaleDown(ctx context.Context) error {
 	d.out.Line("Each deleted machine is drained first; then its VM is shut down and deleted, with its disk and its Secret.")
-	d.out.Line("machine-controller-manager does this in five steps, five seconds apart.")
+	d.out.Line("machine-controller-manager does this in five steps, five seconds apart. The next chapter begins meanwhile.")
 	return d.scale(ctx, 1, 0)
 }
 
@@ -55,10 +58,10 @@ func (d *demo) scale(ctx context.Context, z1, z2 int) error {
 			return err
 		}
 	}
-	return d.awaitWorkers(ctx, workers{classZ1: z1, classZ2: z2})
+	return nil
 }
 
-// useEmptyZone requests a machine in a zone without nodes.
+// useEmptyZone requests a machine in a zone without nodes, while machines are deleted.
 func (d *demo) useEmptyZone(ctx context.Context) error {
 	d.out.Line("%s is a copy of %s for %s, which has no nodes.", classZX, classZ1, emptyZone)
 	d.out.Line("Its VM cannot be scheduled, and the Machine reports %s: cluster-autoscaler then tries another zone.", resourceExhausted)
@@ -80,7 +83,8 @@ func (d *demo) useEmptyZone(ctx context.Context) error {
 			d.out.Line("%s", indent(oneLine(r.description)))
 		}
 	}
-	return nil // The next chapter deletes it with all others: a deletion takes half a minute.
+	// The next chapter deletes it with all others: a deletion takes half a minute.
+	return d.awaitWorkersBeside(ctx, workers{classZ1: 1, classZ2: 0}, classZX)
 }
 
 // unschedulable returns the unmet condition until the machine in the empty zone

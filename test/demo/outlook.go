@@ -23,7 +23,7 @@ func (d *demo) outlook(lab, nodes bool) string {
 		return "The first time, the lab, KubeVirt's programs for nodes and the nodes' images are built: on 2 idle CPUs, this takes 20 to 40 minutes.\n" +
 			"Then the demo takes 4 minutes. QEMU emulates the worker's processor where the machine has no KVM."
 	case lab:
-		return "The lab was built here before: the demo takes 2 to 3 minutes."
+		return "The lab was built here before: the demo takes 2 minutes."
 	}
 	return "The first time, the lab is built from source: etcd, Kubernetes, KubeVirt, CDI and machine-controller-manager. On 2 CPUs this\n" +
 		"takes 10 to 20 minutes; the binaries are kept for the next time. The driver's objects are shown after 3 to 5 minutes."

@@ -13,5 +13,5 @@ func TestOutlook(t *testing.T) {
 	t.Parallel()
 	simulated := &demo{}
 	require.Contains(t, simulated.outlook(false, false), "10 to 20 minutes")
-	require.Contains(t, simulated.outlook(true, false), "2 to 3 minutes")
+	require.Contains(t, simulated.outlook(true, false), "takes 2 minutes")
 }

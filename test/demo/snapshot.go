@@ -167,6 +167,19 @@ func (w workers) String() string {
 	return strings.Join(parts, " and ") + ", Running, with Ready shoot nodes and nothing else"
 }
 
+// without returns a snapshot without the machines of a class, and what belongs to them.
+func (s snapshot) without(class string) snapshot {
+	machines := s.machines
+	for _, objects := range []*map[string]object{&s.machines, &s.vms, &s.instances, &s.shootNodes} {
+		*objects = maps.Clone(*objects)
+		maps.DeleteFunc(*objects, func(name string, _ object) bool {
+			machine, exists := machines[name]
+			return exists && machine.Spec.Class.Name == class
+		})
+	}
+	return s
+}
+
 // reached returns the difference from the wanted workers, or "".
 func (s snapshot) reached(want workers) string {
 	settled := workers{}

@@ -71,6 +71,8 @@ func TestReached(t *testing.T) {
 	t.Parallel()
 	s := oneWorker(t)
 	require.Equal(t, "1 coming or going", s.reached(workers{"z1": 1}), "one of class zx is not settled")
+	require.Empty(t, s.without("zx").reached(workers{"z1": 1}))
+	require.Equal(t, s, s.without(""))
 	delete(s.machines, "two")
 	delete(s.vms, "two")
 	require.Empty(t, s.reached(workers{"z1": 1}))

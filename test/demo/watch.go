@@ -109,13 +109,22 @@ func (d *demo) checkProcesses(ctx context.Context) error {
 // awaitWorkers waits until exactly the wanted machines run, and checks that each
 // is in its requested zone.
 func (d *demo) awaitWorkers(ctx context.Context, want workers) error {
+	return d.awaitThese(ctx, want.String(), want, "")
+}
+
+// awaitWorkersBeside does the same, whatever the machines of another class do.
+func (d *demo) awaitWorkersBeside(ctx context.Context, want workers, other string) error {
+	return d.awaitThese(ctx, fmt.Sprintf("%s but %s", want, other), want, other)
+}
+
+func (d *demo) awaitThese(ctx context.Context, expected string, want workers, other string) error {
 	begun := time.Now()
-	seen, err := d.await(ctx, want.String(), func(s snapshot) string { return s.reached(want) })
+	seen, err := d.await(ctx, expected, func(s snapshot) string { return s.without(other).reached(want) })
 	if err != nil {
 		return err
 	}
-	d.out.Line("Seen after %s: %s.", screen.Clock(time.Since(begun)), want)
-	for _, r := range seen.rows() {
+	d.out.Line("Seen after %s: %s.", screen.Clock(time.Since(begun)), expected)
+	for _, r := range seen.without(other).rows() {
 		if r.zone != r.asked {
 			return fmt.Errorf("expected %s in %s, as its MachineClass requests. Seen: on %s in %s. Logs: %s",
 				r.name, r.asked, r.providerNode, r.zone, d.lab.LogDir)
