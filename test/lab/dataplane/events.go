@@ -77,28 +77,27 @@ func (p *parts) instanceChanged(object any) {
 	}
 }
 
-// nodeEvents enqueues a node and, when it goes down or comes back, everything on it.
+// nodeEvents passes on the changes of nodes, of which the first is from none.
 func (p *parts) nodeEvents() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: p.nodeChanged,
-		UpdateFunc: func(former, object any) {
-			p.nodeChanged(object)
-			before, isNode := former.(*corev1.Node)
-			after, isStillNode := object.(*corev1.Node)
-			if isNode && isStillNode && (behaviour.IsDown(before) != behaviour.IsDown(after) || behaviour.BootedAt(before) != behaviour.BootedAt(after)) {
-				p.wake(func(node string) bool { return node == after.Name }, metav1.NamespaceAll)
-			}
-		},
+		AddFunc:    func(object any) { p.nodeChanged(&corev1.Node{}, object) },
+		UpdateFunc: p.nodeChanged,
 		DeleteFunc: p.nodes.enqueue,
 	}
 }
 
-// nodeChanged enqueues a node after its agent has noted its state.
-func (p *parts) nodeChanged(object any) {
-	if node, ok := object.(*corev1.Node); ok {
-		p.agent.NoteNode(node)
+// nodeChanged enqueues a node after its agent has noted the change and, when it goes down or comes back, everything on it.
+func (p *parts) nodeChanged(former, object any) {
+	before, isNode := former.(*corev1.Node)
+	after, isStillNode := object.(*corev1.Node)
+	if !isNode || !isStillNode {
+		return
 	}
-	p.nodes.enqueue(object)
+	p.agent.NoteChange(before, after)
+	p.nodes.enqueue(after)
+	if behaviour.IsDown(before) != behaviour.IsDown(after) || behaviour.BootedAt(before) != behaviour.BootedAt(after) {
+		p.wake(func(node string) bool { return node == after.Name }, metav1.NamespaceAll)
+	}
 }
 
 // namespaceEvents enqueues everything in a namespace whose annotations change.

@@ -17,11 +17,11 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane/behaviour"
 )
 
-// NoteNode remembers a node that is down. It is called with each state of a node: Reconcile, which sees the last one, may miss a short loss
-// of power.
-func (a *NodeAgent) NoteNode(node *corev1.Node) {
-	if behaviour.IsDown(node) {
-		a.setDown(node.Name, true)
+// NoteChange remembers a node that goes down. It is called for each change of a node: Reconcile, which sees the last state, may miss a short
+// loss of power. Later changes of a node that is down do not count, since they may be noted after its boot.
+func (a *NodeAgent) NoteChange(before, after *corev1.Node) {
+	if !behaviour.IsDown(before) && behaviour.IsDown(after) {
+		a.setDown(after.Name, true)
 	}
 }
 

@@ -28,7 +28,7 @@ func TestNodeAgent_BootsAfterDown(t *testing.T) {
 	agent := NewNodeAgent(&cluster.Provider{Client: client, Nodes: corelisters.NewNodeLister(nodes)},
 		[]Node{{Name: "n", CPU: "1", Memory: "1Gi"}}, "v1", func() time.Time { return now })
 
-	agent.NoteNode(node)
+	agent.NoteChange(&corev1.Node{}, node)
 	_, err := agent.Reconcile(t.Context(), "n")
 	require.NoError(t, err)
 	found, err := client.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
@@ -48,6 +48,7 @@ func TestNodeAgent_BootsAfterDown(t *testing.T) {
 
 	found.Labels = nil
 	require.NoError(t, nodes.Update(found))
+	agent.NoteChange(node, node.DeepCopy()) // a heartbeat that was read late
 	_, err = agent.Reconcile(t.Context(), "n")
 	require.NoError(t, err)
 	found, err = client.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
@@ -64,8 +65,9 @@ func TestNodeAgent_BootsAfterUnseenDown(t *testing.T) {
 	agent := NewNodeAgent(&cluster.Provider{Client: client, Nodes: corelisters.NewNodeLister(nodes)},
 		[]Node{{Name: "n", CPU: "1", Memory: "1Gi"}}, "v1", time.Now)
 
-	agent.NoteNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{behaviour.DownLabel: "true"}}})
-	agent.NoteNode(node)
+	down := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{behaviour.DownLabel: "true"}}}
+	agent.NoteChange(node, down)
+	agent.NoteChange(down, node)
 	_, err := agent.Reconcile(t.Context(), "n")
 	require.NoError(t, err)
 	found, err := client.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
