@@ -227,13 +227,14 @@ func (c *Cluster) runKube(ctx context.Context, name, binary, kubeconfig string, 
 }
 
 // garbageCollection returns the settings of a component's garbage collection. With Go's default the
-// suites take a fifth longer. GOMEMLIMIT keeps the API server from growing to several gigabytes; below
-// the limit, GOGC applies.
+// suites take a fifth longer. With much more than here, a lab starts later, since the kernel must clear
+// the pages of a larger heap. GOMEMLIMIT keeps the API server from growing to several gigabytes;
+// below the limit, GOGC applies.
 func (o Options) garbageCollection(name string) []string {
 	if o.SpendMemory && name == apiServer {
 		return []string{"GOGC=1000", "GOMEMLIMIT=3GiB"}
 	}
-	return []string{"GOGC=400", "GOMEMLIMIT=2GiB"}
+	return []string{"GOGC=200", "GOMEMLIMIT=2GiB"}
 }
 
 func (c *Cluster) start(name, binary string, args ...string) (*process.Process, error) {
