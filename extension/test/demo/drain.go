@@ -12,7 +12,7 @@ import (
 	"time"
 
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
-	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -35,39 +35,56 @@ const (
 	available = 3
 )
 
-// drainReplaced drains a provider node with a machine that cannot live-migrate.
-func (d *demo) drainReplaced(ctx context.Context) error { return d.drain(ctx, true) }
-
-// drainMigrated does the same after the Shoot follows the remedy.
-func (d *demo) drainMigrated(ctx context.Context) error { return d.drain(ctx, false) }
-
-// drain drains a provider node like its administrator, who does not know the shoots. The owner of the shoot, who does not know the
-// provider nodes, has a PodDisruptionBudget.
-func (d *demo) drain(ctx context.Context, replaces bool) error {
-	if err := d.explain(ctx, replaces); err != nil {
+// replace drains a provider node like its administrator, who does not know the shoots. The owner of the shoot, who does not know the
+// provider nodes, has a PodDisruptionBudget, and a machine that cannot live-migrate. When its pods have moved, and while
+// machine-controller-manager deletes it, which takes half a minute, the owner follows the remedy.
+func (d *demo) replace(ctx context.Context) error {
+	if err := d.explain(ctx, true); err != nil {
 		return err
 	}
 
-	d.out.Line("In the shoot: a ReplicaSet with %d pods on both Nodes, and a PodDisruptionBudget that requires %d of them.", replicas, available)
+	return d.observe(ctx, func(seen *observer.Observer, tell tell) error {
+		node, machines, err := d.nodeWithMachine(ctx)
+		if err != nil {
+			return err
+		}
 
-	if err := d.runApplication(ctx); err != nil {
+		parallel, ctx := errgroup.WithContext(ctx)
+		parallel.Go(func() error { return d.drain(ctx, node, tell) })
+		parallel.Go(func() error {
+			if err := d.awaitMoved(ctx, seen, machines); err != nil {
+				return err
+			}
+
+			if err := d.conclude(ctx, seen, machines); err != nil {
+				return err
+			}
+
+			return d.roll(ctx)
+		})
+
+		return parallel.Wait()
+	})
+}
+
+// migrate drains a provider node after the Shoot has followed the remedy.
+func (d *demo) migrate(ctx context.Context) error {
+	if err := d.explain(ctx, false); err != nil {
 		return err
 	}
 
-	node, machines, err := d.nodeWithMachine(ctx)
-	if err != nil {
-		return err
-	}
+	return d.observe(ctx, func(seen *observer.Observer, tell tell) error {
+		node, _, err := d.nodeWithMachine(ctx)
+		if err != nil {
+			return err
+		}
 
-	if !replaces {
-		machines = 0
-	}
+		if err := d.drain(ctx, node, tell); err != nil {
+			return err
+		}
 
-	if err := d.watchDrain(ctx, node, machines); err != nil {
-		return err
-	}
-
-	return errors.Join(d.kubectl(ctx, "uncordon", node), d.deleteApplication(ctx))
+		return d.conclude(ctx, seen, 0)
+	})
 }
 
 // explain shows which pools the Worker reports as not migratable.
@@ -93,22 +110,20 @@ func (d *demo) explain(ctx context.Context, expected bool) error {
 	return nil
 }
 
-// watchDrain shows the timeline of a drain, until all machines and pods are ready again. It requires that as many machines are
-// replaced.
-func (d *demo) watchDrain(ctx context.Context, node string, replaced int) (failed error) {
-	deployments := &machinev1alpha1.MachineDeploymentList{}
-	if err := d.seed.Client.List(ctx, deployments, client.InNamespace(d.shoot.Namespace)); err != nil {
-		return err
-	}
+// tell shows an actor and its action.
+type tell = func(who, what string)
 
-	pools := map[string]int32{}
-	for _, o := range deployments.Items {
-		pools[o.Name] = o.Spec.Replicas
+// observe runs the application, and shows the timeline of the shoot's machines and pods while part runs.
+func (d *demo) observe(ctx context.Context, part func(*observer.Observer, tell) error) (failed error) {
+	d.out.Line("In the shoot: a ReplicaSet with %d pods on both Nodes, and a PodDisruptionBudget that requires %d of them.", replicas, available)
+
+	if err := d.runApplication(ctx); err != nil {
+		return err
 	}
 
 	begun := time.Now()
 	tell := func(who, what string) { d.out.Line("  %6s  %-8s %s", screen.Clock(time.Since(begun)), who, what) }
-	seen := observer.New(observer.Options{Pools: pools, Tell: tell, PodsOn: func(node string) ([]corev1.Pod, error) { return d.podsOn(ctx, node) }})
+	seen := observer.New(observer.Options{Tell: tell, PodsOn: func(node string) ([]corev1.Pod, error) { return d.podsOn(ctx, node) }})
 
 	end, err := d.shoot.Observe(ctx, seen)
 	if err != nil {
@@ -117,36 +132,51 @@ func (d *demo) watchDrain(ctx context.Context, node string, replaced int) (faile
 
 	defer func() { failed = errors.Join(failed, end()) }()
 
+	return part(seen, tell)
+}
+
+// drain drains a provider node, which may then be used again.
+func (d *demo) drain(ctx context.Context, node string, tell tell) error {
 	if err := d.kubectl(ctx, "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=10m"); err != nil {
 		return err
 	}
 
 	tell("drain", "the provider node is empty")
 
-	if err := awaitReady(ctx, seen); err != nil {
-		return err
-	}
-
-	_, fewest := seen.Ready(app)
-	d.out.Line("At any time, at least %d of %d pods were ready.", fewest, replicas)
-
-	return judge(seen, replaced)
+	return d.kubectl(ctx, "uncordon", node)
 }
 
-// awaitReady waits until all machines and pods are ready.
-func awaitReady(ctx context.Context, seen *observer.Observer) error {
+// awaitMoved waits until as many machines are to be deleted, and all pods of the application are ready on others.
+func (d *demo) awaitMoved(ctx context.Context, seen *observer.Observer, machines int) error {
 	const atMost = 10 * time.Minute // on a busy machine
 
-	err := wait.PollUntilContextTimeout(ctx, poll, atMost, true, func(context.Context) (bool, error) {
-		ready, _ := seen.Ready(app)
+	err := wait.PollUntilContextTimeout(ctx, poll, atMost, true, func(ctx context.Context) (bool, error) {
+		deleted := seen.Deletions()
+		if ready, _ := seen.Ready(app); ready < replicas || len(deleted) < machines {
+			return false, nil
+		}
 
-		return ready == replicas && seen.IsWhole(), nil
+		for _, machine := range deleted {
+			if pods, err := d.podsOn(ctx, machine); err != nil || len(pods) > 0 {
+				return false, err
+			}
+		}
+
+		return true, nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait for the machines and pods of the shoot: %w", err)
+		return fmt.Errorf("wait for the pods to move: %w", err)
 	}
 
 	return nil
+}
+
+// conclude judges the drain, and deletes the application.
+func (d *demo) conclude(ctx context.Context, seen *observer.Observer, replaced int) error {
+	_, fewest := seen.Ready(app)
+	d.out.Line("At any time, at least %d of %d pods were ready.", fewest, replicas)
+
+	return errors.Join(judge(seen, replaced), d.deleteApplication(ctx))
 }
 
 // judge returns an error if the drain harmed the shoot, or did not replace as many machines. If it replaces none, no pod ends.

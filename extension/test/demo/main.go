@@ -67,9 +67,8 @@ func chapters() []chapter {
 		{"The Shoot of the 2020 user guide, on the pod network: one worker, three networks, a data volume", (*demo).create},
 		{"In the shoot: a Service of type LoadBalancer, and the storage classes for pods", (*demo).serve},
 		{"A second worker: minimum: 2", (*demo).scale},
-		{"A drain of a provider node, under a PodDisruptionBudget of the shoot: its machine is replaced", (*demo).drainReplaced},
-		{"The remedy, and a new image version: both machines are replaced", (*demo).roll},
-		{"The same drain: live migration", (*demo).drainMigrated},
+		{"A drain of a provider node, under a PodDisruptionBudget: its machine is replaced; then the remedy, which replaces all", (*demo).replace},
+		{"The same drain: live migration", (*demo).migrate},
 		{"The Shoot is deleted: the Worker first, then the ControlPlane and the Infrastructure", (*demo).remove},
 	}
 }
@@ -198,10 +197,14 @@ func onPodNetwork(manifest []byte) []byte {
 }
 
 func (d *demo) scale(ctx context.Context) error {
-	return d.change(ctx, func(s *gardencorev1beta1.Shoot) { s.Spec.Provider.Workers[0].Minimum = 2 })
+	if err := d.shoot.Change(ctx, func(s *gardencorev1beta1.Shoot) { s.Spec.Provider.Workers[0].Minimum = 2 }); err != nil {
+		return err
+	}
+
+	return d.watch(ctx, d.shoot.Reconcile)
 }
 
-// roll changes the binding of the pod network to one that migrates, and the image version.
+// roll changes the binding of the pod network to one that migrates, and the image version, which replaces all machines.
 func (d *demo) roll(ctx context.Context) error {
 	const version = "20.4.20210401"
 
@@ -217,18 +220,30 @@ func (d *demo) roll(ctx context.Context) error {
 		return err
 	}
 
+	d.out.Line("The pods have moved. While machine-controller-manager deletes their machine, the owner follows the remedy, and sets a new image version.")
 	d.out.Line("networks.pod.binding of the InfrastructureConfig: %s, for which Calico must use VXLAN. Image version: %s.", config.Networks.Pod.Binding, version)
-	d.out.Line("maxSurge: 2, so that both machines are replaced at once; by default, machine-controller-manager replaces one after the other.")
+	d.out.Line("maxSurge: 3, which counts the machine that is being deleted: both others are replaced at once, by default one after the other.")
 
-	return d.change(ctx, func(s *gardencorev1beta1.Shoot) {
+	if err := d.shoot.Change(ctx, func(s *gardencorev1beta1.Shoot) {
 		w := &s.Spec.Provider.Workers[0]
 		w.Machine.Image.Version = ptr.To(version)
-		w.MaxSurge = ptr.To(intstr.FromInt32(2))
+		w.MaxSurge = ptr.To(intstr.FromInt32(3))
 		s.Spec.Provider.InfrastructureConfig = &runtime.RawExtension{Raw: infra}
 		s.Spec.Networking.ProviderConfig = &runtime.RawExtension{
 			Raw: []byte(`{"apiVersion":"calico.networking.extensions.gardener.cloud/v1alpha1","kind":"NetworkConfig","vxlan":{"enabled":true}}`),
 		}
-	})
+	}); err != nil {
+		return err
+	}
+
+	if err := d.shoot.Reconcile(ctx); err != nil {
+		return err
+	}
+
+	table, err := d.table(ctx)
+	d.out.Line("%s", table)
+
+	return err
 }
 
 // bindingFor returns a binding that migrates and that a version of KubeVirt has.
@@ -238,15 +253,6 @@ func bindingFor(version string) string {
 	}
 
 	return api.BindingPasst
-}
-
-// change changes the Shoot in the garden, and waits until its machines are as it wants.
-func (d *demo) change(ctx context.Context, change func(*gardencorev1beta1.Shoot)) error {
-	if err := d.shoot.Change(ctx, change); err != nil {
-		return err
-	}
-
-	return d.watch(ctx, d.shoot.Reconcile)
 }
 
 func (d *demo) remove(ctx context.Context) error {
