@@ -10,7 +10,6 @@ package observer
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -314,24 +313,6 @@ func (o *Observer) readyPods() map[string]int {
 	}
 
 	return ready
-}
-
-// IsWhole reports whether each pool has the wanted Machines and no other, and all are available.
-func (o *Observer) IsWhole() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-
-	present := map[string]int32{}
-
-	for _, m := range o.machines {
-		if !IsAvailable(m) {
-			return false
-		}
-
-		present[m.Labels["name"]]++
-	}
-
-	return maps.Equal(present, o.options.Pools)
 }
 
 // Ready returns the number of an application's pods that are ready, and the minimum of those that were ready at a time since the
