@@ -35,7 +35,7 @@ type Options struct {
 	// Toleration is how long pods stay on a node that is not ready; zero keeps
 	// the Kubernetes default.
 	Toleration time.Duration
-	// SpendMemory lets the API server use more memory, to save CPU time.
+	// SpendMemory lets the components use more memory, to save CPU time.
 	SpendMemory bool
 	// Kubelets lets real kubelets join; nil if there are only simulated ones.
 	Kubelets *Kubelets
@@ -227,14 +227,18 @@ func (c *Cluster) runKube(ctx context.Context, name, binary, kubeconfig string, 
 }
 
 // garbageCollection returns the settings of a component's garbage collection. With Go's default the
-// suites take a fifth longer. With much more than here, a lab starts later, since the kernel must clear
-// the pages of a larger heap. GOMEMLIMIT keeps the API server from growing to several gigabytes;
-// below the limit, GOGC applies.
+// suites take a fifth longer. A lab that runs for minutes starts sooner with less memory, since the
+// kernel must clear the pages of a larger heap. GOMEMLIMIT keeps the API server from growing to several
+// gigabytes; below the limit, GOGC applies.
 func (o Options) garbageCollection(name string) []string {
-	if o.SpendMemory && name == apiServer {
+	switch {
+	case !o.SpendMemory:
+		return []string{"GOGC=200", "GOMEMLIMIT=2GiB"}
+	case name == apiServer:
 		return []string{"GOGC=1000", "GOMEMLIMIT=3GiB"}
+	default:
+		return []string{"GOGC=400", "GOMEMLIMIT=2GiB"}
 	}
-	return []string{"GOGC=200", "GOMEMLIMIT=2GiB"}
 }
 
 func (c *Cluster) start(name, binary string, args ...string) (*process.Process, error) {

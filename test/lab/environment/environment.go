@@ -37,7 +37,7 @@ type Options struct {
 	KeepLogs bool           // keep the logs when the lab stops
 	// SeparateTarget starts a cluster for the Nodes, instead of the control cluster.
 	SeparateTarget bool
-	// SpendMemory lets each API server use a gigabyte more memory, to save CPU time.
+	// SpendMemory lets the components use more memory, each API server a gigabyte, to save CPU time.
 	SpendMemory bool
 	// Gardener builds Gardener's components too.
 	Gardener bool
