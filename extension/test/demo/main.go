@@ -64,9 +64,8 @@ func chapters() []chapter {
 		{"Build and start: a garden, a seed, a provider cluster with KubeVirt and CDI, the extension", (*demo).start},
 		{"The garden: a CloudProfile of the operator, a project with credentials for the provider cluster", (*demo).prepare},
 		{"A Shoot that the admission rejects", (*demo).refuse},
-		{"The Shoot of the 2020 user guide, on the pod network: one worker, three networks, a data volume", (*demo).create},
+		{"The Shoot of the 2020 user guide, on the pod network: two workers, three networks, a data volume", (*demo).create},
 		{"In the shoot: a Service of type LoadBalancer, and the storage classes for pods", (*demo).serve},
-		{"A second worker: minimum: 2", (*demo).scale},
 		{"A drain of a provider node, under a PodDisruptionBudget: its machine is replaced; then the remedy, which replaces all", (*demo).replace},
 		{"The same drain: live migration", (*demo).migrate},
 		{"The Shoot is deleted: the Worker first, then the ControlPlane and the Infrastructure", (*demo).remove},
@@ -165,16 +164,16 @@ func (d *demo) create(ctx context.Context) error {
 		return err
 	}
 
-	d.out.Line("The pod network is the default of most provider clusters. In the guide, the machines are on a network of the tenant.")
-	d.out.Line("$ sed '%s' extension/example/%s | kubectl apply -f -", podNetworkScript, seed.ExampleShoot)
+	d.out.Line("The pod network is the default of most provider clusters. In the guide, the machine is on a network of the tenant.")
+	d.out.Line("$ sed '%s' extension/example/%s | kubectl apply -f -", script, seed.ExampleShoot)
 
-	if err := d.seed.Apply(ctx, onPodNetwork(manifest)); err != nil {
+	if err := d.seed.Apply(ctx, adapt(manifest)); err != nil {
 		return err
 	}
 
 	d.out.Line("gardener-apiserver has stored the Shoot. Gardener's deployers write Infrastructure, ControlPlane, machine-controller-manager and Worker into")
 	d.out.Line("the seed. The extension creates the network, cloud-controller-manager and the CSI driver, whose programs run, the MachineClass and the")
-	d.out.Line("MachineDeployment; its webhook adds the driver to machine-controller-manager, which creates the machine.")
+	d.out.Line("MachineDeployment; its webhook adds the driver to machine-controller-manager, which creates the machines.")
 
 	if d.shoot, err = d.seed.Adopt(ctx, client.ObjectKey{Namespace: "garden-dev", Name: "johndoe-kubevirt"}); err != nil {
 		return err
@@ -186,22 +185,20 @@ func (d *demo) create(ctx context.Context) error {
 	return d.watch(ctx, d.shoot.Reconcile)
 }
 
-// podNetworkScript makes the pod network the default network of the guide's Shoot.
-const podNetworkScript = "/default: true/d; s|nodes: .*|nodes: 10.244.0.0/16|"
+// script makes the pod network the default network of the guide's Shoot, and adds a worker.
+const script = "/default: true/d; s|nodes: .*|nodes: 10.244.0.0/16|; s/minimum: 1/minimum: 2/"
 
-// onPodNetwork does what sed does with podNetworkScript.
-func onPodNetwork(manifest []byte) []byte {
-	manifest = bytes.Replace(manifest, []byte("            default: true\n"), nil, 1)
-
-	return bytes.Replace(manifest, []byte("nodes: 10.100.0.0/16"), []byte("nodes: 10.244.0.0/16"), 1)
-}
-
-func (d *demo) scale(ctx context.Context) error {
-	if err := d.shoot.Change(ctx, func(s *gardencorev1beta1.Shoot) { s.Spec.Provider.Workers[0].Minimum = 2 }); err != nil {
-		return err
+// adapt does what sed does with script.
+func adapt(manifest []byte) []byte {
+	for _, edit := range [][2]string{
+		{"            default: true\n", ""},
+		{"nodes: 10.100.0.0/16", "nodes: 10.244.0.0/16"},
+		{"minimum: 1", "minimum: 2"},
+	} {
+		manifest = bytes.Replace(manifest, []byte(edit[0]), []byte(edit[1]), 1)
 	}
 
-	return d.watch(ctx, d.shoot.Reconcile)
+	return manifest
 }
 
 // roll changes the binding of the pod network to one that migrates, and the image version, which replaces all machines.

@@ -16,20 +16,21 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/validation"
 )
 
-// TestOnPodNetwork changes the guide's Shoot as the command does that the demonstration shows.
-func TestOnPodNetwork(t *testing.T) {
+// TestAdapt changes the guide's Shoot as the command does that the demonstration shows.
+func TestAdapt(t *testing.T) {
 	t.Parallel()
 
 	manifest, err := os.ReadFile("../../example/90-shoot.yaml")
 	require.NoError(t, err)
 
-	shown, err := exec.CommandContext(t.Context(), "sed", podNetworkScript, "../../example/90-shoot.yaml").Output()
+	shown, err := exec.CommandContext(t.Context(), "sed", script, "../../example/90-shoot.yaml").Output()
 	require.NoError(t, err)
-	require.Equal(t, string(shown), string(onPodNetwork(manifest)))
+	require.Equal(t, string(shown), string(adapt(manifest)))
 
 	shoot := &gardencorev1beta1.Shoot{}
-	require.NoError(t, yaml.UnmarshalStrict(onPodNetwork(manifest), shoot))
+	require.NoError(t, yaml.UnmarshalStrict(adapt(manifest), shoot))
 	require.Equal(t, "10.244.0.0/16", *shoot.Spec.Networking.Nodes)
+	require.EqualValues(t, 2, shoot.Spec.Provider.Workers[0].Minimum)
 
 	config := &api.InfrastructureConfig{}
 	require.Empty(t, api.Decode(shoot.Spec.Provider.InfrastructureConfig, nil, config))

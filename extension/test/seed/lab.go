@@ -125,7 +125,7 @@ func (s *Seed) startLab(ctx context.Context, progress io.Writer) (*labState, err
 		return nil, err
 	}
 
-	const every, atMost = 200 * time.Millisecond, 20 * time.Minute // real nodes import half a gigabyte each
+	const every, atMost = 500 * time.Millisecond, 20 * time.Minute // each time runs a program; real nodes import half a gigabyte each
 
 	state := &labState{}
 
