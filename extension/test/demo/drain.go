@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +37,9 @@ const (
 	available = 3
 )
 
+// settled is the maximum time until a drain has taken effect, on a busy machine.
+const settled = 10 * time.Minute
+
 // replace drains a provider node like its administrator, who does not know the shoots. The owner of the shoot, who does not know the
 // provider nodes, has a PodDisruptionBudget, and a machine that cannot live-migrate. When its pods have moved, and while
 // machine-controller-manager deletes it, which takes half a minute, the owner follows the remedy.
@@ -43,7 +48,7 @@ func (d *demo) replace(ctx context.Context) error {
 		return err
 	}
 
-	return d.observe(ctx, func(seen *observer.Observer, tell tell) error {
+	return d.observe(ctx, func(seen *observer.Observer, tell teller) error {
 		node, machines, err := d.nodeWithMachine(ctx)
 		if err != nil {
 			return err
@@ -73,13 +78,17 @@ func (d *demo) migrate(ctx context.Context) error {
 		return err
 	}
 
-	return d.observe(ctx, func(seen *observer.Observer, tell tell) error {
+	return d.observe(ctx, func(seen *observer.Observer, tell teller) error {
 		node, _, err := d.nodeWithMachine(ctx)
 		if err != nil {
 			return err
 		}
 
 		if err := d.drain(ctx, node, tell); err != nil {
+			return err
+		}
+
+		if err := d.awaitAvailable(ctx); err != nil {
 			return err
 		}
 
@@ -110,11 +119,11 @@ func (d *demo) explain(ctx context.Context, expected bool) error {
 	return nil
 }
 
-// tell shows an actor and its action.
-type tell = func(who, what string)
+// teller shows an actor and its action.
+type teller = func(who, what string)
 
 // observe runs the application, and shows the timeline of the shoot's machines and pods while part runs.
-func (d *demo) observe(ctx context.Context, part func(*observer.Observer, tell) error) (failed error) {
+func (d *demo) observe(ctx context.Context, part func(*observer.Observer, teller) error) (failed error) {
 	d.out.Line("In the shoot: a ReplicaSet with %d pods on both Nodes, and a PodDisruptionBudget that requires %d of them.", replicas, available)
 
 	if err := d.runApplication(ctx); err != nil {
@@ -136,7 +145,7 @@ func (d *demo) observe(ctx context.Context, part func(*observer.Observer, tell) 
 }
 
 // drain drains a provider node, which may then be used again.
-func (d *demo) drain(ctx context.Context, node string, tell tell) error {
+func (d *demo) drain(ctx context.Context, node string, tell teller) error {
 	if err := d.kubectl(ctx, "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=10m"); err != nil {
 		return err
 	}
@@ -148,9 +157,7 @@ func (d *demo) drain(ctx context.Context, node string, tell tell) error {
 
 // awaitMoved waits until as many machines are to be deleted, and all pods of the application are ready on others.
 func (d *demo) awaitMoved(ctx context.Context, seen *observer.Observer, machines int) error {
-	const atMost = 10 * time.Minute // on a busy machine
-
-	err := wait.PollUntilContextTimeout(ctx, poll, atMost, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, poll, settled, true, func(ctx context.Context) (bool, error) {
 		deleted := seen.Deletions()
 		if ready, _ := seen.Ready(app); ready < replicas || len(deleted) < machines {
 			return false, nil
@@ -166,6 +173,22 @@ func (d *demo) awaitMoved(ctx context.Context, seen *observer.Observer, machines
 	})
 	if err != nil {
 		return fmt.Errorf("wait for the pods to move: %w", err)
+	}
+
+	return nil
+}
+
+// awaitAvailable waits until all machines are Running.
+func (d *demo) awaitAvailable(ctx context.Context) error {
+	machines := &machinev1alpha1.MachineList{}
+
+	err := wait.PollUntilContextTimeout(ctx, poll, settled, true, func(ctx context.Context) (bool, error) {
+		err := d.seed.Client.List(ctx, machines, client.InNamespace(d.shoot.Namespace))
+
+		return !slices.ContainsFunc(machines.Items, func(m machinev1alpha1.Machine) bool { return !observer.IsAvailable(&m) }), err
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the machines of the shoot: %w", err)
 	}
 
 	return nil
